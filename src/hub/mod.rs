@@ -1,0 +1,1 @@
+//! The daemon that answers for command plugins. Not here yet: nothing of it can be reached from the command line.

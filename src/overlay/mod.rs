@@ -1,0 +1,1 @@
+//! The full-screen view. Not here yet: nothing of it can be reached from the command line.

@@ -1,0 +1,1 @@
+//! Command plugins. Not here yet: nothing of it can be reached from the command line.

@@ -1,0 +1,204 @@
+//! The resolved policy: absolute, frozen, explainable. No defaults and no look-ups happen after it is made.
+
+use crate::base::{AbsPath, Port};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+
+/// The promises of the design, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Promise {
+    #[serde(rename = "P1 files")]
+    Files,
+    #[serde(rename = "P2 protected paths")]
+    Protected,
+    #[serde(rename = "P3 network")]
+    Network,
+    #[serde(rename = "P4 unix sockets")]
+    Sockets,
+    #[serde(rename = "P5 processes")]
+    Processes,
+    #[serde(rename = "P6 terminal")]
+    Terminal,
+    #[serde(rename = "P7 environment")]
+    Environment,
+    #[serde(rename = "P8 verified first")]
+    Verified,
+    #[serde(rename = "P9 out of reach")]
+    OutOfReach,
+    #[serde(rename = "P10 honest")]
+    Honest,
+}
+
+/// Where a line of the policy comes from, for `explain` and `why`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Origin {
+    /// A profile's name, `command line`, `agent` or `built in`.
+    pub source: String,
+    /// The key or flag as written, for example `filesystem.read[3]` or `--allow`.
+    pub key: String,
+    /// The reason the profile gives, where it gives one.
+    pub why: Option<String>,
+}
+
+/// How a granted path may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Read, list, execute.
+    Read,
+    /// Read, and change what exists, create and remove.
+    ReadWrite,
+}
+
+/// What stands at a path on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileKind {
+    Dir,
+    File,
+    /// A character device (only from the built-in `/dev` list).
+    Device,
+    /// A Unix socket granted by path.
+    Socket,
+}
+
+/// One host path that is visible inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Bind {
+    /// Canonical host path: no component of it was a link when it was resolved.
+    pub source: AbsPath,
+    /// Where it stands inside; nearly always the same.
+    pub target: AbsPath,
+    pub access: Access,
+    pub kind: FileKind,
+    pub origin: Origin,
+}
+
+/// A symbolic link made in the new root, for example `/bin` → `usr/bin`, or a granted path's own link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Link {
+    pub at: AbsPath,
+    pub to: std::path::PathBuf,
+}
+
+/// Something that exists only inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Made {
+    pub at: AbsPath,
+    pub content: Content,
+    pub origin: Origin,
+}
+
+/// What a made path holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Content {
+    /// A private, writable, executable folder in memory of at most `size` bytes; mode 0700, or 1777 if `shared`.
+    Scratch { size: u64, shared: bool },
+    /// A folder in memory that is sealed read-only once its entries are in place.
+    Sealed,
+    /// A read-only file with these bytes (small; in the sealed root or in a `Sealed` folder).
+    File(Vec<u8>),
+}
+
+/// A path inside a read-write bind that the host later executes or trusts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Protected {
+    /// The path inside (equal to the host path).
+    pub path: AbsPath,
+    /// What stands there now; nothing if it is absent and can only be reported after exit.
+    pub kind: Option<FileKind>,
+    /// Ancestors below the bind's target that must become mount points, so that none can be renamed away; outermost first.
+    pub pins: Vec<AbsPath>,
+    pub reason: String,
+}
+
+/// One network rule: a name and the ports it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// As written, for messages.
+    pub text: String,
+    /// Lower-case A-label name without trailing dot; for `*.name` the part after `*.`.
+    pub name: String,
+    /// Whether it was `*.name`: matches below the name, never the name itself.
+    pub below: bool,
+    /// Ports; never empty (443 and 80 where none was written).
+    pub ports: Vec<Port>,
+    pub origin: Origin,
+}
+
+/// A host service granted under a private name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Service {
+    /// Where it listens on the host: a loopback or private address that the profile names exactly.
+    pub address: SocketAddr,
+    pub origin: Origin,
+}
+
+/// Whether anything leaves at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// No broker: nothing leaves.
+    Blocked,
+    /// TCP by name through the broker.
+    Brokered,
+}
+
+/// The network side of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NetPolicy {
+    pub mode: Network,
+    pub allow: Vec<Rule>,
+    pub deny: Vec<Rule>,
+    /// Private name (lower case) and port → host address. The port is the one asked for: the address's own, 80 also taken.
+    pub services: BTreeMap<String, Service>,
+    /// Ports of the host's loopback that appear on the sandbox's loopback.
+    pub open_ports: Vec<Port>,
+    /// Ports that a process inside may listen on and the host's loopback may reach.
+    pub listen_ports: Vec<Port>,
+    /// Ports inside that nothing inside may connect to; only the supervisor's join reaches them.
+    pub closed_ports: Vec<Port>,
+}
+
+/// The exact environment of the command: no name twice.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment(pub BTreeMap<OsString, OsString>);
+
+/// Resource limits; nothing means the kernel's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+pub struct Limits {
+    /// RLIMIT_NPROC.
+    pub processes: Option<u64>,
+    /// RLIMIT_NOFILE.
+    pub open_files: Option<u64>,
+    /// RLIMIT_AS in bytes.
+    pub address_space: Option<u64>,
+}
+
+/// Everything about one sandbox, frozen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// The profile it came from.
+    pub profile: String,
+    /// The granted workspace root; nothing when the profile grants none (the client's).
+    pub root: Option<AbsPath>,
+    /// Where the command starts, inside.
+    pub workdir: AbsPath,
+    /// Sorted by target, parents first; no two with one target.
+    pub binds: Vec<Bind>,
+    pub links: Vec<Link>,
+    /// Sorted by path, parents first.
+    pub made: Vec<Made>,
+    /// Sorted by path.
+    pub protected: Vec<Protected>,
+    /// Host paths below a bind that must not be readable: sorted.
+    pub masked: Vec<AbsPath>,
+    pub network: NetPolicy,
+    pub environment: Environment,
+    pub limits: Limits,
+    /// Promises that were given up by name.
+    pub weakened: Vec<Promise>,
+}

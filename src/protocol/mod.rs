@@ -1,0 +1,1 @@
+//! Messages between the hub and its clients. Not here yet: nothing of it can be reached from the command line.

@@ -1,0 +1,1 @@
+//! Every system call that has no safe wrapper; the only unsafe code.
