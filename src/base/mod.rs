@@ -4,7 +4,9 @@
 mod fault;
 mod ids;
 mod path;
+mod text;
 
 pub use fault::{Explain, Fault, Kind};
 pub use ids::{LaunchId, PaneId, Pid, Port, Secret};
 pub use path::{AbsPath, PathError};
+pub use text::visible;

@@ -1,1 +1,17 @@
-//! sandbox
+//! Enforcement: from a frozen policy to a command that is held, verified, released and waited for.
+#![forbid(unsafe_code)]
+
+pub mod attend;
+pub mod door;
+mod gate;
+mod inside;
+mod jailed;
+pub mod layers;
+pub mod mediate;
+pub mod plan;
+mod spawn;
+pub mod terminal;
+
+pub use inside::Stream;
+pub use jailed::{Exit, Facts, Jailed, Leash, ReleaseError, Running, Told};
+pub use spawn::{Doors, Order, SpawnError, describe, planned, spawn};

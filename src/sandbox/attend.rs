@@ -1,0 +1,143 @@
+//! Attending running sandboxes: one poll over their messages, the pane, our own signals and a wake-up.
+
+use super::jailed::{Running, Told};
+use super::terminal::Relay;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Signals that the supervisor takes from its file instead of by their default action.
+const TAKEN: [Signal; 8] = [
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGWINCH,
+    Signal::SIGCONT,
+    Signal::SIGUSR1,
+    Signal::SIGPIPE,
+];
+
+/// The supervisor's signals, taken from the first moment on, so that none can end it before it can clean up.
+#[derive(Debug)]
+pub struct Signals(SignalFd);
+
+impl Signals {
+    /// Blocks them in this thread, and so in all that are made later. Children put theirs back.
+    pub fn take() -> nix::Result<Signals> {
+        let set: SigSet = TAKEN.into_iter().collect();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None)?;
+        SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map(Signals)
+    }
+
+    /// The next one that has arrived, without waiting.
+    pub fn next(&self) -> Option<Signal> {
+        let info = self.0.read_signal().ok().flatten()?;
+        i32::try_from(info.ssi_signo)
+            .ok()
+            .and_then(|number| Signal::try_from(number).ok())
+    }
+
+    /// What to poll.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// The sandbox with this index told something.
+    Told(usize, Told),
+    /// A signal for the supervisor; changes of the window's size are dealt with and not told.
+    Signal(Signal),
+    /// `wake` is readable.
+    Woken,
+    /// The deadline has passed.
+    Late,
+}
+
+/// Waits for the next event, moving the pane's bytes meanwhile.
+pub fn next(
+    running: &[&Running],
+    relay: &mut Option<Relay>,
+    signals: &Signals,
+    wake: BorrowedFd<'_>,
+    deadline: Option<Instant>,
+) -> nix::Result<Event> {
+    loop {
+        if let Some(signal) = signals.next() {
+            match (signal, relay.as_ref()) {
+                (Signal::SIGWINCH, relay) => relay.into_iter().for_each(Relay::resize),
+                (signal, _) => return Ok(Event::Signal(signal)),
+            }
+        }
+        let ready = wait(running, relay.as_ref(), signals, wake, deadline)?;
+        if let Some(relay) = relay.as_mut() {
+            relay.move_bytes();
+        }
+        match ready {
+            Ready::Message(index) => match running.get(index).map(|running| running.told()) {
+                Some(Told::Noise) | None => {}
+                Some(told) => return Ok(Event::Told(index, told)),
+            },
+            Ready::Woken => return Ok(Event::Woken),
+            Ready::Late => return Ok(Event::Late),
+            Ready::Bytes => {}
+        }
+    }
+}
+
+enum Ready {
+    Message(usize),
+    Woken,
+    Late,
+    /// Only signals or terminal bytes.
+    Bytes,
+}
+
+fn wait(
+    running: &[&Running],
+    relay: Option<&Relay>,
+    signals: &Signals,
+    wake: BorrowedFd<'_>,
+    deadline: Option<Instant>,
+) -> nix::Result<Ready> {
+    let mut polled = vec![
+        PollFd::new(wake, PollFlags::POLLIN),
+        PollFd::new(signals.file(), PollFlags::POLLIN),
+    ];
+    polled.extend(
+        running
+            .iter()
+            .map(|running| PollFd::new(running.messages(), PollFlags::POLLIN)),
+    );
+    for (file, interest) in relay.map(Relay::interest).into_iter().flatten() {
+        if !interest.is_empty() {
+            polled.push(PollFd::new(file, interest));
+        }
+    }
+    let timeout = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+        Some(Duration::ZERO) => return Ok(Ready::Late),
+        Some(left) => PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX),
+        None => PollTimeout::NONE,
+    };
+    match poll(&mut polled, timeout) {
+        Ok(0) => return Ok(Ready::Late),
+        Err(Errno::EINTR) => return Ok(Ready::Bytes),
+        other => other?,
+    };
+    let is_ready = |index: usize| {
+        polled
+            .get(index)
+            .and_then(PollFd::revents)
+            .is_some_and(|events| !events.is_empty())
+    };
+    if let Some(index) = (0..running.len()).find(|index| is_ready(index + 2)) {
+        return Ok(Ready::Message(index));
+    }
+    Ok(if is_ready(0) { Ready::Woken } else { Ready::Bytes })
+}

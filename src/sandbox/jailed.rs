@@ -1,0 +1,175 @@
+//! A held command, and a running one. The types keep the order: only a `Jailed` can be released, and only with proof.
+
+use super::door::Door;
+use super::gate::{self, Report, Request};
+use crate::base::{Explain, Kind, Pid, Port};
+use crate::verify::Passed;
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What the kernel said while the sandbox was made; the checker compares it with what it reads itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The sandbox's first process, as the host numbers it.
+    pub first: Pid,
+    /// The held command.
+    pub command: Pid,
+    /// Error numbers of reading the canary before and after Landlock (0: read).
+    pub canary: (i32, i32),
+    /// Filters that the first process carries.
+    pub filters_first: u32,
+    /// Filters that the command carries.
+    pub filters_command: u32,
+}
+
+/// The hold on a sandbox's first process: dropped, it ends everything inside and collects it.
+#[derive(Debug)]
+pub struct Leash {
+    first: Pid,
+    pidfd: OwnedFd,
+}
+
+impl Leash {
+    pub(super) fn new(first: Pid, pidfd: OwnedFd) -> Leash {
+        Leash { first, pidfd }
+    }
+    /// The first process, by descriptor.
+    pub fn pidfd(&self) -> &OwnedFd {
+        &self.pidfd
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        let _ = crate::sys::pidfd::signal(&self.pidfd, Signal::SIGKILL);
+        // Its end is collected only when everything in its PID namespace is gone (pid_namespaces(7)).
+        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.first.get()), None);
+    }
+}
+
+/// A command that has everything applied and waits at its gate.
+#[derive(Debug)]
+pub struct Jailed {
+    pub facts: Facts,
+    pub(super) leash: Leash,
+    pub(super) control: OwnedFd,
+    pub(super) opener: OwnedFd,
+    /// The supervisor's side of the sandbox's own terminal.
+    pub terminal: Option<OwnedFd>,
+    /// Listeners on the sandbox's loopback.
+    pub inlets: Vec<(Port, OwnedFd)>,
+    /// Where mediated calls arrive.
+    pub listener: Option<OwnedFd>,
+    pub door: Option<Door>,
+}
+
+/// A released command.
+#[derive(Debug)]
+pub struct Running {
+    pub facts: Facts,
+    leash: Leash,
+    control: OwnedFd,
+    pub terminal: Option<OwnedFd>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    Code(i32),
+    /// Ended by this signal number.
+    Signal(i32),
+    /// exec failed: the program is not there, or cannot be run.
+    NotExecuted(Errno),
+    /// The sandbox ended without saying how (its first process was killed).
+    Lost,
+}
+
+impl Exit {
+    /// The exit status that a wrapper passes on: the code, 128 + signal, 127 or 126, 125 for a lost sandbox.
+    pub fn status(self) -> u8 {
+        match self {
+            Exit::Code(code) => u8::try_from(code).unwrap_or(125),
+            Exit::Signal(signal) => u8::try_from(signal).map_or(125, |n| n.saturating_add(128)),
+            Exit::NotExecuted(Errno::ENOENT) => 127,
+            Exit::NotExecuted(_) => 126,
+            Exit::Lost => 125,
+        }
+    }
+}
+
+/// What a running sandbox told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    Stopped,
+    Ended(Exit),
+    /// Something that means nothing to us.
+    Noise,
+}
+
+/// Why a held command could not be released.
+#[derive(Debug, thiserror::Error)]
+#[error("the held command went away before it was released ({0})")]
+pub struct ReleaseError(Errno);
+
+impl Explain for ReleaseError {
+    fn kind(&self) -> Kind {
+        Kind::Startup
+    }
+}
+
+impl Jailed {
+    /// Lets the command go. Consumes the proof: it was for this command, at this moment.
+    pub fn release(self, _proof: Passed) -> Result<Running, ReleaseError> {
+        nix::unistd::write(&self.opener, &[1]).map_err(ReleaseError)?;
+        Ok(Running {
+            facts: self.facts,
+            leash: self.leash,
+            control: self.control,
+            terminal: self.terminal,
+        })
+    }
+}
+
+impl Running {
+    /// What to poll for messages.
+    pub fn messages(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+
+    /// Reads one message; call it when `messages` is readable.
+    pub fn told(&self) -> Told {
+        match gate::receive(&self.control) {
+            Ok(Some(arrived)) => match arrived.report {
+                Report::Stopped => Told::Stopped,
+                Report::Exited { code } => Told::Ended(Exit::Code(code)),
+                Report::Killed { signal } => Told::Ended(Exit::Signal(signal)),
+                Report::NotExecuted { errno } => Told::Ended(Exit::NotExecuted(errno)),
+                _ => Told::Noise,
+            },
+            Ok(None) => Told::Ended(Exit::Lost),
+            Err(Errno::EBADMSG | Errno::EINTR | Errno::EAGAIN) => Told::Noise,
+            Err(_) => Told::Ended(Exit::Lost),
+        }
+    }
+
+    /// Sends a signal to the command's process group.
+    pub fn signal(&self, signal: Signal) {
+        self.request(Request::Signal(signal));
+    }
+
+    /// Continues a stopped command.
+    pub fn resume(&self) {
+        self.request(Request::Continue);
+    }
+
+    fn request(&self, request: Request) {
+        // A sandbox that is gone is noticed by its message socket.
+        let _ = crate::sys::descriptor::send(self.control.as_fd(), &request.encode(), &[]);
+    }
+
+    /// Ends everything inside at once and collects it.
+    pub fn end(self) {
+        drop(self.leash);
+    }
+}

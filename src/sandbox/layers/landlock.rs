@@ -1,0 +1,101 @@
+//! Landlock: the grants of the policy once more, by a wall that knows nothing of mounts (landlock(7)). It also keeps
+//! what runs inside from tracing the sandbox's first process, which stands outside this domain.
+
+use crate::base::AbsPath;
+use crate::policy::{Access, Content, Policy};
+use landlock::{
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    RulesetCreatedAttr as _, RulesetStatus, Scope,
+};
+use nix::errno::Errno;
+use std::path::Path;
+
+/// The newest ABI that is asked for; an older kernel gives what it knows, and `doctor` says what that is.
+const ABI_ASKED: ABI = ABI::V6;
+
+/// Puts this process and all that it starts into a new domain. `EOPNOTSUPP` if the kernel has no Landlock.
+pub fn apply(policy: &Policy) -> nix::Result<()> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ABI_ASKED))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_ASKED)))
+        .and_then(Ruleset::create)
+        .map_err(refused)?;
+    let mut ruleset = ruleset;
+    for (path, rights) in rules(policy) {
+        let Ok(fd) = PathFd::new(&path) else { continue };
+        ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(refused)?;
+    }
+    let status = ruleset.restrict_self().map_err(refused)?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    Ok(())
+}
+
+/// What the domain allows, from the policy and from the sandbox's own furniture.
+fn rules(policy: &Policy) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
+    let all = AccessFs::from_all(ABI_ASKED);
+    let read = AccessFs::from_read(ABI_ASKED);
+    let use_only = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    let mut rules: Vec<(std::path::PathBuf, BitFlags<AccessFs>)> = vec![
+        // Only what is granted is visible, so listing tells nothing new; without it `ls /` fails.
+        ("/".into(), AccessFs::ReadDir.into()),
+        ("/proc".into(), read | AccessFs::WriteFile),
+        ("/dev/shm".into(), all),
+        ("/dev".into(), use_only | AccessFs::ReadDir),
+    ];
+    for bind in &policy.binds {
+        let rights = match bind.access {
+            Access::Read => read,
+            Access::ReadWrite => all,
+        };
+        rules.push((bind.target.as_path().to_owned(), rights));
+    }
+    for made in &policy.made {
+        let rights = match made.content {
+            Content::Scratch { .. } => all,
+            Content::Sealed | Content::File(_) => read,
+        };
+        rules.push((made.at.as_path().to_owned(), rights));
+    }
+    rules
+        .into_iter()
+        .map(|(path, rights)| {
+            let rights = if is_folder(&path) {
+                rights
+            } else {
+                rights & AccessFs::from_file(ABI_ASKED)
+            };
+            (path, rights)
+        })
+        .collect()
+}
+
+fn is_folder(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+fn refused(error: landlock::RulesetError) -> Errno {
+    let source = std::error::Error::source(&error);
+    let mut source = source;
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<std::io::Error>() {
+            return io.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
+        }
+        source = cause.source();
+    }
+    Errno::EOPNOTSUPP
+}
+
+/// Tries to read the canary: 0 if it could be read, otherwise the error number.
+pub fn read_canary(canary: &AbsPath) -> i32 {
+    match std::fs::File::open(canary) {
+        Ok(_) => 0,
+        Err(error) => error.raw_os_error().unwrap_or(libc_eio()),
+    }
+}
+
+fn libc_eio() -> i32 {
+    Errno::EIO as i32
+}

@@ -1,0 +1,139 @@
+//! The mediator: decides `connect` for a sandbox and carries it out on the caller's behalf.
+//!
+//! The address is copied once, the decision is made on the copy, and the call is made with the copy on a duplicate of
+//! the caller's descriptor. "Continue" is never answered: the kernel would read the address again, and another thread
+//! can have changed it by then (seccomp_unotify(2)).
+
+mod caller;
+mod destination;
+
+use crate::base::Port;
+use caller::Caller;
+use destination::{Destination, Verdict, decide};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Blocking connects that may be under way at once for one sandbox; one more gets `EAGAIN`.
+const MOST_BLOCKING: usize = 256;
+
+/// Serves one sandbox on a thread of its own until nothing in it is left.
+pub fn start(listener: OwnedFd, closed: Vec<Port>) -> std::io::Result<()> {
+    let mediator = Arc::new(Mediator {
+        listener,
+        closed,
+        blocking: AtomicUsize::new(0),
+    });
+    std::thread::Builder::new()
+        .name("mediator".into())
+        .stack_size(128 << 10)
+        .spawn(move || serve(&mediator))
+        .map(drop)
+}
+
+struct Mediator {
+    listener: OwnedFd,
+    closed: Vec<Port>,
+    blocking: AtomicUsize,
+}
+
+fn serve(mediator: &Arc<Mediator>) {
+    loop {
+        let mut polled = [PollFd::new(mediator.listener.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut polled, PollTimeout::NONE) {
+            Err(Errno::EINTR) => continue,
+            Err(_) => return,
+            Ok(_) => {}
+        }
+        let events = polled[0].revents().unwrap_or(PollFlags::POLLHUP);
+        if !events.contains(PollFlags::POLLIN) {
+            return;
+        }
+        match crate::sys::seccomp::receive(&mediator.listener) {
+            Ok(notification) => attend(mediator, notification.id, &Caller::of(&notification)),
+            // The caller died between poll and receive, or a signal came.
+            Err(Errno::ENOENT | Errno::EINTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Decides one call and answers it, at once or, where the caller chose to block, from a thread.
+fn attend(mediator: &Arc<Mediator>, id: u64, caller: &Caller) {
+    let job = match prepare(mediator, id, caller) {
+        Ok(job) => job,
+        Err(errno) => return answer(mediator, id, Err(errno)),
+    };
+    if !job.blocks {
+        return answer(mediator, id, job.carry_out());
+    }
+    if mediator.blocking.fetch_add(1, Ordering::Relaxed) >= MOST_BLOCKING {
+        mediator.blocking.fetch_sub(1, Ordering::Relaxed);
+        return answer(mediator, id, Err(Errno::EAGAIN));
+    }
+    let shared = Arc::clone(mediator);
+    let work = move || {
+        answer(&shared, id, job.carry_out());
+        shared.blocking.fetch_sub(1, Ordering::Relaxed);
+    };
+    if std::thread::Builder::new().stack_size(64 << 10).spawn(work).is_err() {
+        mediator.blocking.fetch_sub(1, Ordering::Relaxed);
+        answer(mediator, id, Err(Errno::EAGAIN));
+    }
+}
+
+/// An allowed call, ready to be made.
+struct Job {
+    socket: OwnedFd,
+    address: Vec<u8>,
+    blocks: bool,
+    /// Keeps a socket file pinned until the call has been made.
+    _pinned: Option<OwnedFd>,
+}
+
+impl Job {
+    fn carry_out(&self) -> Result<(), Errno> {
+        crate::sys::socket::connect(&self.socket, &self.address)
+    }
+}
+
+fn prepare(mediator: &Mediator, id: u64, caller: &Caller) -> Result<Job, Errno> {
+    let address = caller.address()?;
+    let socket = caller.socket()?;
+    // What was read is the caller's only if the caller still waits: otherwise its id may be another process's by now.
+    if !crate::sys::seccomp::still_waits(&mediator.listener, id) {
+        return Err(Errno::ESRCH);
+    }
+    let destination = Destination::parse(&address)?;
+    if let Verdict::Refuse(errno) = decide(&mediator.closed, &destination) {
+        return Err(errno);
+    }
+    let flags = OFlag::from_bits_truncate(fcntl(&socket, FcntlArg::F_GETFL)?);
+    let internet = matches!(destination, Destination::Internet { .. });
+    let blocks = internet && !flags.contains(OFlag::O_NONBLOCK);
+    match destination {
+        Destination::Path(path) => {
+            let (address, pinned) = caller.socket_file(&path)?;
+            Ok(Job {
+                socket,
+                address,
+                blocks,
+                _pinned: Some(pinned),
+            })
+        }
+        _ => Ok(Job {
+            socket,
+            address,
+            blocks,
+            _pinned: None,
+        }),
+    }
+}
+
+fn answer(mediator: &Mediator, id: u64, result: Result<(), Errno>) {
+    // ENOENT: the caller was killed meanwhile; nobody waits for the answer.
+    let _ = crate::sys::seccomp::answer(&mediator.listener, id, result);
+}

@@ -1,0 +1,89 @@
+//! A new process in new namespaces in one call.
+
+use nix::sched::CloneFlags;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Which side of the call this is.
+pub enum Side {
+    /// The caller: the child's process id and a pidfd for it.
+    Parent { pid: i32, pidfd: OwnedFd },
+    /// The new process.
+    Child,
+}
+
+/// clone3(2) without a new stack, like fork, with `flags` (only `CLONE_NEW*`). Linux 5.3.
+///
+/// The caller must have a single thread: the child runs ordinary code (it allocates), which is sound only when no
+/// other thread can have held a lock at that moment. `Err(EDEADLK)` if it has more.
+pub fn into_namespaces(flags: CloneFlags) -> nix::Result<Side> {
+    if threads() != Some(1) {
+        return Err(nix::errno::Errno::EDEADLK);
+    }
+    let mut pidfd: libc::c_int = -1;
+    let bits = u64::try_from(flags.bits()).map_err(|_| nix::errno::Errno::EINVAL)?;
+    let pidfd_flag = u64::try_from(libc::CLONE_PIDFD).map_err(|_| nix::errno::Errno::EINVAL)?;
+    let signal = u64::try_from(libc::SIGCHLD).map_err(|_| nix::errno::Errno::EINVAL)?;
+    let mut args = libc::clone_args {
+        flags: bits | pidfd_flag,
+        pidfd: std::ptr::from_mut(&mut pidfd).expose_provenance() as u64,
+        child_tid: 0,
+        parent_tid: 0,
+        exit_signal: signal,
+        stack: 0,
+        stack_size: 0,
+        tls: 0,
+        set_tid: 0,
+        set_tid_size: 0,
+        cgroup: 0,
+    };
+    // SAFETY: `args` is a valid clone_args of the size given; with no CLONE_VM and no stack the child continues on a
+    // copy of this stack exactly as after fork, and the process has one thread (checked above).
+    let ret = unsafe {
+        libc::syscall(
+            libc::SYS_clone3,
+            std::ptr::from_mut(&mut args),
+            size_of::<libc::clone_args>(),
+        )
+    };
+    match super::check(ret)? {
+        0 => Ok(Side::Child),
+        pid => {
+            let pid = i32::try_from(pid).map_err(|_| nix::errno::Errno::EINVAL)?;
+            // SAFETY: CLONE_PIDFD made the kernel store a new descriptor here; nobody else owns it.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Side::Parent { pid, pidfd })
+        }
+    }
+}
+
+/// fork(2) for a process with a single thread; see [`into_namespaces`].
+pub fn fork() -> nix::Result<Option<i32>> {
+    if threads() != Some(1) {
+        return Err(nix::errno::Errno::EDEADLK);
+    }
+    // SAFETY: the process has one thread, so no lock can be held by a thread that does not exist in the child.
+    match unsafe { nix::unistd::fork()? } {
+        nix::unistd::ForkResult::Child => Ok(None),
+        nix::unistd::ForkResult::Parent { child } => Ok(Some(child.as_raw())),
+    }
+}
+
+/// Ends the calling process at once, without running destructors or exit handlers of the copied parent.
+pub fn leave(code: i32) -> ! {
+    // SAFETY: _exit never returns and touches no memory of ours.
+    unsafe { libc::_exit(code) }
+}
+
+/// Puts every signal back to its default action and unblocks all, as a fresh program expects.
+pub fn default_signals() -> nix::Result<()> {
+    use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
+    for each in Signal::iterator().filter(|s| !matches!(s, Signal::SIGKILL | Signal::SIGSTOP)) {
+        // SAFETY: the default action installs no code of ours.
+        unsafe { signal(each, SigHandler::SigDfl) }?;
+    }
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
+}
+
+fn threads() -> Option<usize> {
+    std::fs::read_dir("/proc/self/task").ok().map(Iterator::count)
+}
