@@ -2,6 +2,21 @@
 //! believes the enforcer.
 #![forbid(unsafe_code)]
 
+mod checks;
+mod facts;
+mod proc;
+mod render;
 mod report;
+mod subject;
+mod tree;
+mod verification;
 
+pub use checks::{CHECKS, Moment};
+pub use proc::ReadError;
+pub use proc::namespaces::Namespaces;
 pub use report::{Finding, Passed, Process, Report, Role};
+pub use subject::{
+    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, Listen, MountKind, MountRule, NetSubject, Stage, Subject,
+    Which, Writing,
+};
+pub use verification::{held, running};

@@ -42,6 +42,9 @@ pub struct Report {
     pub checked_at: u64,
     /// Milliseconds that it took.
     pub took_ms: u64,
+    /// The sandbox's first process, and so every other, was gone at the end of the look. Not confined, but not loose
+    /// either: findings may come from its ending.
+    pub ended: bool,
     pub processes: Vec<Process>,
     /// Empty means that everything held.
     pub findings: Vec<Finding>,
@@ -57,7 +60,8 @@ impl Report {
 }
 
 /// Proof that a held sandbox was verified; only this module can make one.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
 pub struct Passed {
     report: Report,
 }

@@ -1,0 +1,42 @@
+//! What a descriptor or path refers to, with the mount it was reached through; `std` and nix leave the mount out.
+
+use nix::sys::stat::makedev;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// One object of a file system as `statx` shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Object {
+    /// Device number of the file system, as in `st_dev`.
+    pub dev: u64,
+    pub ino: u64,
+    /// File type and permission bits, as in `st_mode`.
+    pub mode: u32,
+    /// Device number of a device node, as in `st_rdev`; 0 for anything else.
+    pub rdev: u64,
+    /// The mount's id as in the first column of mountinfo; 0 where the kernel is older than 5.8.
+    pub mount: u64,
+}
+
+/// Reads what `path` below `dir` refers to, following links (those of /proc included). One system call.
+pub fn object_at(dir: BorrowedFd<'_>, path: &CStr) -> io::Result<Object> {
+    let mask = libc::STATX_BASIC_STATS | libc::STATX_MNT_ID;
+    let flags = libc::AT_NO_AUTOMOUNT | libc::AT_STATX_DONT_SYNC;
+    let mut seen = std::mem::MaybeUninit::<libc::statx>::zeroed();
+    // SAFETY: `path` is NUL-terminated and outlives the call, `dir` is open for its duration, and the kernel writes at
+    // most one `struct statx` into the buffer of exactly that type.
+    let result = unsafe { libc::statx(dir.as_raw_fd(), path.as_ptr(), flags, mask, seen.as_mut_ptr()) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the structure is plain integers, was zeroed, and the successful call filled it.
+    let seen = unsafe { seen.assume_init() };
+    Ok(Object {
+        dev: makedev(seen.stx_dev_major.into(), seen.stx_dev_minor.into()),
+        ino: seen.stx_ino,
+        mode: seen.stx_mode.into(),
+        rdev: makedev(seen.stx_rdev_major.into(), seen.stx_rdev_minor.into()),
+        mount: if seen.stx_mask & libc::STATX_MNT_ID == 0 { 0 } else { seen.stx_mnt_id },
+    })
+}

@@ -1,0 +1,93 @@
+//! The sandbox's network namespace holds a loopback and nothing else, its ports belong to whom they should, and no
+//! connection leaves it.
+
+use super::{Moment, finding, shared};
+use crate::base::Port;
+use crate::verify::Finding;
+use crate::verify::facts::Facts;
+use crate::verify::proc::net::{Socket, Tables};
+use crate::verify::subject::{Listen, NetSubject, Stage, Subject};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+const NAME: &str = "network";
+
+pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
+    let tables = match shared(NAME, facts) {
+        Ok(shared) => &shared.network,
+        Err(findings) => return findings,
+    };
+    let held = facts.held_sockets();
+    let expected = &subject.network;
+    let mut problems = walls(tables);
+    problems.extend(expected.listens.and_then(|listen| served(tables, &held, listen)));
+    problems.extend(handed_out(tables, &held, expected));
+    problems.extend(expected.connects_only.map(|port| straying(tables, port)).unwrap_or_default());
+    let mut findings: Vec<_> = problems.into_iter().map(|problem| finding(NAME, None, problem)).collect();
+    if let (Some(port), Moment::Running) = (expected.connects_only, moment) {
+        findings.extend(arguments(facts, port));
+    }
+    findings
+}
+
+fn walls(tables: &Tables) -> Vec<String> {
+    let mut problems = Vec::new();
+    for name in tables.interfaces.iter().filter(|name| name.as_slice() != b"lo") {
+        problems.push(format!("there is a network interface {}", String::from_utf8_lossy(name).escape_debug()));
+    }
+    for (table, sockets) in &tables.forbidden {
+        problems.push(format!("{sockets} sockets in {table}, where there should be none"));
+    }
+    let remote = |socket: &&Socket| !socket.remote.ip().is_unspecified() && !is_loopback(socket.remote.ip());
+    for socket in tables.connections.iter().chain(&tables.udp).filter(remote) {
+        problems.push(format!("a socket is connected to {}", socket.remote));
+    }
+    problems
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
+}
+
+/// Whoever listens on the served port must be of the tree; once it has answered, somebody must.
+fn served(tables: &Tables, held: &BTreeSet<u64>, listen: Listen) -> Option<String> {
+    let port = listen.port.get();
+    let mut listeners = tables.listeners.iter().filter(|s| s.local.port() == port).peekable();
+    match (listen.stage, listeners.peek()) {
+        (Stage::Ready, None) => Some(format!("nothing listens on port {port}")),
+        (Stage::Starting, None) => None,
+        (_, Some(_)) => listeners
+            .any(|s| !held.contains(&s.inode))
+            .then(|| format!("port {port} is held by a process that is not in the sandbox")),
+    }
+}
+
+/// The broker's and the join's listeners were made inside and handed out: no copy may stay, and no other may answer.
+fn handed_out(tables: &Tables, held: &BTreeSet<u64>, expected: &NetSubject) -> Vec<String> {
+    let kept = tables.listeners.iter().filter(|s| held.contains(&s.inode));
+    let kept = kept.filter(|s| Port::new(s.local.port()).is_some_and(|port| expected.handed_out.contains(&port)));
+    kept.map(|s| format!("port {} of the supervisor is held by a process in the sandbox", s.local.port())).collect()
+}
+
+/// Each connection has the private port on one end: the far one for the client's socket, the near one for the join's.
+fn straying(tables: &Tables, port: Port) -> Vec<String> {
+    let strays = tables.connections.iter().filter(|s| {
+        let is_it = |end: std::net::SocketAddr| is_loopback(end.ip()) && end.port() == port.get();
+        !is_it(s.remote) && !is_it(s.local)
+    });
+    strays.map(|s| format!("a connection goes to {}, not to port {port}", s.remote)).collect()
+}
+
+fn arguments(facts: &Facts, port: Port) -> Option<Finding> {
+    let pid = facts.command.as_ref()?.pid;
+    let member = facts.members.iter().find(|m| m.pid == pid && !m.threads.is_empty())?;
+    let wanted = format!("127.0.0.1:{port}");
+    (!names(&member.arguments, wanted.as_bytes()))
+        .then(|| finding(NAME, Some(pid), format!("its arguments do not point at {wanted}")))
+}
+
+/// Whether `wanted` stands in one of the arguments and no further digit follows it.
+fn names(arguments: &[u8], wanted: &[u8]) -> bool {
+    let ends = |start: usize| !arguments.get(start + wanted.len()).is_some_and(u8::is_ascii_digit);
+    arguments.windows(wanted.len()).enumerate().any(|(start, w)| w == wanted && ends(start))
+}

@@ -1,0 +1,90 @@
+//! `/proc/PID/fd`: what each descriptor refers to.
+
+use super::entry::numbered;
+use super::status::decimal;
+use super::{Entry, ReadError, Reading};
+use crate::sys::object::Object;
+use std::ffi::CString;
+
+/// One open descriptor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Descriptor {
+    pub number: i32,
+    pub object: Object,
+    pub kind: Kind,
+}
+
+/// What sort of thing it is, as far as the checks care.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A file, folder, named pipe or link that has a place in a file system.
+    File,
+    /// A character or block device.
+    Device,
+    Pipe,
+    Socket,
+    /// A namespace, with its inode number.
+    Namespace(u64),
+    /// Another process, by the reader's number; nothing if it has ended.
+    Process(Option<i32>),
+    /// An event counter, timer, poll set and the like: no way out of a process.
+    Anonymous,
+}
+
+const TYPE: u32 = 0o170_000;
+
+/// All descriptors of an entry (a process or one thread). One that closes while it is looked at is left out.
+pub fn read(entry: &Entry) -> Reading<Vec<Descriptor>> {
+    let mut found = Vec::new();
+    for number in entry.numbers("fd")? {
+        match describe(entry, number) {
+            Err(ReadError::Ended) => {}
+            other => found.push(other?),
+        }
+    }
+    Ok(found)
+}
+
+fn describe(entry: &Entry, number: i32) -> Reading<Descriptor> {
+    let path: CString = numbered("fd/", number);
+    let object = entry.object("fd", &path)?;
+    let kind = match object.mode & TYPE {
+        0o140_000 => Kind::Socket,
+        0o020_000 | 0o060_000 => Kind::Device,
+        0o010_000 if object.is_unnamed_pipe(&entry.link_below("fd", &path)?) => Kind::Pipe,
+        0o040_000 | 0o120_000 | 0o010_000 => Kind::File,
+        _ => special(entry, number, &entry.link_below("fd", &path)?)?,
+    };
+    Ok(Descriptor { number, object, kind })
+}
+
+impl Object {
+    fn is_unnamed_pipe(&self, link: &[u8]) -> bool {
+        link.starts_with(b"pipe:[") && link.ends_with(b"]")
+    }
+}
+
+/// Tells kernel objects from files by the text of the link: a file's begins with a slash.
+fn special(entry: &Entry, number: i32, link: &[u8]) -> Reading<Kind> {
+    if link.starts_with(b"/") {
+        return Ok(Kind::File);
+    }
+    if link == b"anon_inode:[pidfd]" || link.starts_with(b"pidfd:") {
+        return Ok(Kind::Process(target(entry, number)?));
+    }
+    if link.starts_with(b"anon_inode:") {
+        return Ok(Kind::Anonymous);
+    }
+    match super::namespaces::parse(link) {
+        Some(inode) => Ok(Kind::Namespace(inode)),
+        None => Ok(Kind::File),
+    }
+}
+
+fn target(entry: &Entry, number: i32) -> Reading<Option<i32>> {
+    let path = format!("fdinfo/{number}");
+    let bytes = entry.read_at("fdinfo", &path)?;
+    let line = bytes.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Pid:"));
+    let pid: i32 = line.and_then(|text| decimal(text.trim_ascii())).ok_or(ReadError::Malformed("fdinfo"))?;
+    Ok(Some(pid).filter(|pid| *pid != -1))
+}
