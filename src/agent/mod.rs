@@ -9,7 +9,7 @@ mod install;
 mod opencode;
 mod program;
 mod ready;
-//pub mod scripted;
+pub mod scripted;
 mod version;
 
 pub use answer::{Answer, Verdict, Wrong};
