@@ -1,0 +1,358 @@
+//! Installs OpenCode from npm into Pinfold's own data folder: never globally, whole or not at all.
+
+use super::elf::{Image, read_image};
+use super::opencode::{folder, packages, program_in};
+use super::program::{Checked, check, on_path, trusted_path};
+use crate::base::{AbsPath, Explain, Kind, PathError};
+use fs2::FileExt;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The version of OpenCode that is installed, demonstrated and tested.
+pub const PINNED: &str = "1.18.33";
+
+/// The person's variables that npm needs to reach its registry; everything else stays outside.
+const PASSED_ON: &[&str] = &["HOME", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+/// The same in any case of letters.
+const PASSED_ON_ANY_CASE: &[&str] = &["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
+const PASSED_ON_PREFIX: &[u8] = b"npm_config_";
+/// What is kept of each of npm's outputs.
+const OUTPUT_LIMIT: usize = 64 * 1024;
+/// How often a running npm is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What the person sees while it goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// A step begins.
+    Step(String),
+    /// Whole seconds since the installation began; once each second.
+    Elapsed(u64),
+}
+
+/// One installation, not yet begun.
+#[derive(Debug)]
+pub struct Installation<'a> {
+    /// Pinfold's own data folder; made if absent.
+    pub data: &'a AbsPath,
+    /// The folder that a sandboxed agent can write: neither npm nor Node is taken from it.
+    pub workspace: Option<&'a AbsPath>,
+    /// The person's environment.
+    pub environment: &'a [(OsString, OsString)],
+    /// For everything.
+    pub limit: Duration,
+}
+
+/// Why nothing was installed. What was installed before is untouched.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    #[error("npm is not on PATH")]
+    NoNpm,
+    #[error("npm cannot install {package}: {code} {summary:?}")]
+    Registry {
+        package: String,
+        code: String,
+        summary: String,
+    },
+    #[error("npm did not install {package} ({status}): {said:?}")]
+    Npm {
+        package: String,
+        status: ExitStatus,
+        said: String,
+    },
+    #[error("the disk is full at {place:?}")]
+    DiskFull { place: PathBuf },
+    #[error("OpenCode was not installed within {} seconds while {doing}", limit.as_secs())]
+    TooSlow { limit: Duration, doing: &'static str },
+    #[error("{package} holds no program for this machine")]
+    NoProgram { package: String, source: super::AgentError },
+    #[error("{package} holds a script instead of a program")]
+    Script { package: String },
+    #[error("cannot {step} {place:?}: {source}")]
+    Files {
+        step: &'static str,
+        place: PathBuf,
+        source: io::Error,
+    },
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+impl Explain for InstallError {
+    fn kind(&self) -> Kind {
+        match self {
+            InstallError::NoNpm | InstallError::Registry { .. } => Kind::NotFound,
+            InstallError::NoProgram { .. } | InstallError::Script { .. } => Kind::Target,
+            InstallError::Files { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Kind::Permission,
+            InstallError::Path(_) => Kind::Config,
+            _ => Kind::Startup,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            InstallError::NoNpm => {
+                "install it (Debian, Ubuntu: apt install npm), or install OpenCode yourself so that it is on PATH"
+            }
+            InstallError::Registry { .. } => {
+                "npm needs its registry: check the network, the proxy variables and npm's `registry` setting"
+            }
+            InstallError::DiskFull { .. } => "about 200 MB are needed there, and as much in npm's cache",
+            InstallError::TooSlow { .. } => "try again: npm's cache keeps what has arrived",
+            InstallError::Npm { .. } => "npm's own log says more",
+            InstallError::NoProgram { .. } | InstallError::Script { .. } => {
+                "install OpenCode yourself so that it is on PATH"
+            }
+            InstallError::Files { .. } | InstallError::Path(_) => "check the data folder and its owner",
+        })
+        .map(str::to_owned)
+    }
+}
+
+impl Installation<'_> {
+    /// Installs the pinned version and gives the path of the program. One installation at a time; the second waits
+    /// and then begins anew.
+    pub fn run(self, progress: &mut dyn FnMut(Progress)) -> Result<AbsPath, InstallError> {
+        let start = Instant::now();
+        let mut clock = Clock {
+            start,
+            limit: self.limit,
+            told: 0,
+            progress,
+        };
+        let path = self.variable("PATH").unwrap_or_default();
+        let npm = on_path("npm", path, self.workspace)
+            .into_iter()
+            .next()
+            .ok_or(InstallError::NoNpm)?;
+        let home = folder(self.data);
+        fs::create_dir_all(&home).map_err(files("make", &home))?;
+        let _one_at_a_time = lock(&home, &mut clock)?;
+
+        let package = packages(uses_musl()).swap_remove(0);
+        let fresh = home.join(".installing");
+        remove(&fresh)?;
+        fs::create_dir(&fresh).map_err(files("make", &fresh))?;
+        let spec = format!("{package}@{PINNED}");
+        (clock.progress)(Progress::Step(format!("installing {spec} into {}", home.display())));
+        let outcome = self
+            .install(&npm, &fresh, &spec, &mut clock)
+            .and_then(|()| verify(&fresh, &package))
+            .and_then(|()| put_in_place(&fresh, &home));
+        let cleared = remove(&fresh);
+        outcome.and(cleared)?;
+        (clock.progress)(Progress::Step(format!("installed OpenCode {PINNED}")));
+        Ok(AbsPath::new(program_in(&home, &package))?)
+    }
+
+    /// Runs npm with a clean environment, in a folder that holds no settings of a project.
+    fn install(&self, npm: &Path, prefix: &Path, spec: &str, clock: &mut Clock<'_>) -> Result<(), InstallError> {
+        let mut command = Command::new(npm);
+        command.arg("install").arg("--prefix").arg(prefix);
+        command.args([
+            "--json",
+            "--no-audit",
+            "--no-fund",
+            "--no-update-notifier",
+            "--ignore-scripts",
+            spec,
+        ]);
+        command.current_dir(prefix).env_clear().envs(self.passed_on());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(files("run", npm))?;
+        let outputs = [child.stdout.take().map(collect), child.stderr.take().map(collect)];
+        let status = clock.wait(&mut child, npm);
+        // After a kill nobody reads on: a child of npm that still holds the pipe must not hold us.
+        let status = status?;
+        let [json, text] = outputs.map(|output| output.and_then(|o| o.join().ok()).unwrap_or_default());
+        if status.success() {
+            Ok(())
+        } else {
+            Err(npm_error(spec, prefix, status, &json, &text))
+        }
+    }
+
+    fn passed_on(&self) -> Vec<(OsString, OsString)> {
+        let path = trusted_path(self.variable("PATH").unwrap_or_default(), self.workspace);
+        let kept = self.environment.iter().filter(|(name, _)| passes(name)).cloned();
+        kept.chain([("PATH".into(), path)]).collect()
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment
+            .iter()
+            .find(|(n, _)| n == name)
+            .map(|(_, value)| value.as_os_str())
+    }
+}
+
+fn passes(name: &OsStr) -> bool {
+    let lower = name.as_bytes().to_ascii_lowercase();
+    PASSED_ON.iter().any(|n| name == *n)
+        || PASSED_ON_ANY_CASE.iter().any(|n| lower == n.as_bytes())
+        || lower.starts_with(PASSED_ON_PREFIX)
+}
+
+/// The time that an installation may take, and who is told how much of it has passed.
+struct Clock<'a> {
+    start: Instant,
+    limit: Duration,
+    told: u64,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl Clock<'_> {
+    /// Sleeps for a tick; an error once the time is over.
+    fn tick(&mut self, doing: &'static str) -> Result<(), InstallError> {
+        let elapsed = self.start.elapsed();
+        if elapsed >= self.limit {
+            return Err(InstallError::TooSlow {
+                limit: self.limit,
+                doing,
+            });
+        }
+        if elapsed.as_secs() > self.told {
+            self.told = elapsed.as_secs();
+            (self.progress)(Progress::Elapsed(self.told));
+        }
+        std::thread::sleep(TICK.min(self.limit - elapsed));
+        Ok(())
+    }
+
+    /// Waits for the child's end; kills it when the time is over.
+    fn wait(&mut self, child: &mut Child, npm: &Path) -> Result<ExitStatus, InstallError> {
+        loop {
+            if let Some(status) = child.try_wait().map_err(files("wait for", npm))? {
+                return Ok(status);
+            }
+            if let Err(late) = self.tick("npm was running") {
+                // Already gone is as good as killed, and the wait only collects it.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(late);
+            }
+        }
+    }
+}
+
+/// Holds the folder for one installation; freed by the kernel if we die.
+fn lock(home: &Path, clock: &mut Clock<'_>) -> Result<File, InstallError> {
+    let place = home.join(".lock");
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&place)
+        .map_err(files("open", &place))?;
+    while let Err(error) = FileExt::try_lock_exclusive(&file) {
+        if error.raw_os_error() != fs2::lock_contended_error().raw_os_error() {
+            return Err(files("lock", &place)(error));
+        }
+        clock.tick("another installation was running")?;
+    }
+    Ok(file)
+}
+
+fn verify(prefix: &Path, package: &str) -> Result<(), InstallError> {
+    match check(&program_in(prefix, package), None) {
+        Ok(Checked::Program(_)) => Ok(()),
+        Ok(Checked::Script(_)) => Err(InstallError::Script {
+            package: package.to_owned(),
+        }),
+        Err(source) => Err(InstallError::NoProgram {
+            package: package.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Renames the fresh `node_modules` to where the old one stands; the old one comes back if that fails.
+fn put_in_place(fresh: &Path, home: &Path) -> Result<(), InstallError> {
+    let (new, place, old) = (
+        fresh.join("node_modules"),
+        home.join("node_modules"),
+        fresh.join("replaced"),
+    );
+    match fs::rename(&place, &old) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(files("move", &place)(error)),
+        _ => {}
+    }
+    fs::rename(&new, &place).map_err(|error| {
+        // If even this fails, the first error is still the one to tell.
+        let _ = fs::rename(&old, &place);
+        files("put in place", &place)(error)
+    })
+}
+
+fn remove(folder: &Path) -> Result<(), InstallError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(files("remove", folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether this machine's programs use musl, as its shell does.
+fn uses_musl() -> bool {
+    match read_image(Path::new("/bin/sh")) {
+        Ok(Image::Program { loader: Some(loader) }) => loader
+            .file_name()
+            .is_some_and(|name| name.as_bytes().starts_with(b"ld-musl-")),
+        _ => false,
+    }
+}
+
+/// Reads to the end, keeping what was last.
+fn collect(mut source: impl io::Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let (mut kept, mut piece) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = source.read(&mut piece) {
+            kept.extend_from_slice(&piece[..count]);
+            kept.drain(..kept.len().saturating_sub(OUTPUT_LIMIT));
+        }
+        kept
+    })
+}
+
+/// npm names its error by a code in JSON on its standard output; the codes of the system are among them.
+fn npm_error(package: &str, place: &Path, status: ExitStatus, json: &[u8], text: &[u8]) -> InstallError {
+    let json: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
+    let field = |name: &str| {
+        json["error"][name]
+            .as_str()
+            .unwrap_or_default()
+            .chars()
+            .take(400)
+            .collect::<String>()
+    };
+    let (package, code, summary) = (package.to_owned(), field("code"), field("summary"));
+    match code.as_str() {
+        "ENOSPC" | "EDQUOT" => InstallError::DiskFull {
+            place: place.to_owned(),
+        },
+        "" => {
+            let said = String::from_utf8_lossy(text);
+            let said = said.trim().chars().take(400).collect();
+            InstallError::Npm { package, status, said }
+        }
+        _ => InstallError::Registry { package, code, summary },
+    }
+}
+
+fn files(step: &'static str, place: &Path) -> impl FnOnce(io::Error) -> InstallError {
+    let place = place.to_owned();
+    move |source| match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => InstallError::DiskFull { place },
+        _ => InstallError::Files { step, place, source },
+    }
+}
+
+#[cfg(test)]
+mod tests;
