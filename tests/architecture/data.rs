@@ -19,7 +19,7 @@ pub fn parity(layers: &[String], checks: &[String], probes: &str) -> Vec<String>
 
 /// Whether a word stands in a text as a whole word.
 pub fn mentions(text: &str, word: &str) -> bool {
-    let inner = |c: char| c.is_alphanumeric() || c == '_';
+    let inner = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     text.match_indices(word).any(|(at, _)| {
         !text[..at].chars().next_back().is_some_and(inner) && !text[at + word.len()..].chars().next().is_some_and(inner)
     })
@@ -176,6 +176,18 @@ pub fn test_names(sources: &[Source]) -> Vec<String> {
         }
     }
     names
+}
+
+/// The script that installs OpenCode for tests and the code that installs it for people mean the same version.
+pub fn pin(script: &str, code: &str) -> Vec<String> {
+    let scripted = script.lines().find_map(|l| l.strip_prefix("OPENCODE_VERSION="));
+    let coded = code
+        .lines()
+        .find_map(|l| l.split("PINNED: &str = \"").nth(1)?.split('"').next());
+    match (scripted, coded) {
+        (Some(a), Some(b)) if a == b => Vec::new(),
+        (a, b) => vec![format!("bin/run.sh pins OpenCode {a:?}, src/agent pins {b:?}")],
+    }
 }
 
 /// No text of the project names a folder of one machine.

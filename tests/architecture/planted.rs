@@ -337,6 +337,14 @@ fn a_promise_without_a_real_test_is_seen() {
 }
 
 #[test]
+fn two_pinned_versions_are_seen() {
+    let code = "pub const PINNED: &str = \"1.2.3\";";
+    assert!(data::pin("#!/bin/sh\nOPENCODE_VERSION=1.2.3\n", code).is_empty());
+    assert!(!data::pin("OPENCODE_VERSION=1.2.4\n", code).is_empty());
+    assert!(!data::pin("OPENCODE_VERSION=1.2.3\n", "").is_empty() && !data::pin("", "").is_empty());
+}
+
+#[test]
 fn a_folder_of_one_machine_is_seen() {
     let check = |text: &str| data::machine_paths("x.md", text, "/checkout/of/pinfold");
     assert!(check("see https://example.org/work/x, docs/work/y and $HOME/work/z").is_empty());
