@@ -256,6 +256,13 @@ fn globs_are_seen() {
 #[test]
 fn stubs_ignored_tests_and_markers_are_seen() {
     let good = "// a list of what is to do\nlet a = \"todo!()\"; #[derive(Debug)] struct X;";
+    let other_process =
+        "fn a() { run(\"x::tests::b\") } #[test] #[ignore = \"run by a\"] fn b() {} #[test] #[ignore] fn c() {}";
+    assert_eq!(
+        code::leftovers(&at("src/state/x.rs", other_process)).len(),
+        1,
+        "only c is run by nobody"
+    );
     let marker = format!("// {}: later\n", ["TO", "DO"].concat());
     for bad in [
         "fn f() { todo!() }",

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 pub struct Source {
     /// Relative to the package, with `/`.
     pub path: String,
+    /// As it stands.
+    pub raw: String,
     /// Without comments and without what stands inside string and character literals.
     pub code: String,
     /// Comments only.
@@ -107,6 +109,7 @@ impl Source {
         }
         Source {
             path: path.to_owned(),
+            raw: raw.to_owned(),
             product: if is_test { String::new() } else { product.join("\n") },
             product_lines: if is_test { 0 } else { product_lines },
             code,
