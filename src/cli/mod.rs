@@ -1,4 +1,5 @@
 //! The command line.
+#![forbid(unsafe_code)]
 
 /// One verb, then out.
 pub fn main() -> std::process::ExitCode {

@@ -1,1 +1,2 @@
 //! The daemon that answers for command plugins. Not here yet: nothing of it can be reached from the command line.
+#![forbid(unsafe_code)]

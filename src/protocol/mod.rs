@@ -1,1 +1,2 @@
 //! Messages between the hub and its clients. Not here yet: nothing of it can be reached from the command line.
+#![forbid(unsafe_code)]

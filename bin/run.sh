@@ -1,0 +1,284 @@
+#!/bin/sh
+# Sets Pinfold up and runs it. Works from any folder, through links, and in paths with spaces.
+#
+#   bin/run.sh demo [option…]    build if needed, then show OpenCode in its two sandboxes and what it cannot do
+#   bin/run.sh test [filter…]    get what the tests need, then run the whole suite
+#   bin/run.sh bench [name…]     build for speed and print the measurements as a table
+#   bin/run.sh VERB [argument…]  run pinfold with that verb
+set -eu
+
+# Everything that is not pinned by Cargo.lock is pinned here.
+OPENCODE_VERSION=1.18.33
+RUST_VERSION=1.85
+TEST_USER=pinfold-test
+# command:Debian package that brings it
+TEST_NEEDS='bwrap:bubblewrap tmux:tmux git:git curl:curl python3:python3 unshare:util-linux runuser:util-linux npm:npm cc:gcc'
+
+say() { printf 'run.sh: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# The folder above the one that holds this script, whatever links lead to it.
+package_folder() {
+    script=$1
+    while [ -L "$script" ]; do
+        link=$(readlink -- "$script")
+        case $link in
+            /*) script=$link ;;
+            *) script=$(dirname -- "$script")/$link ;;
+        esac
+    done
+    CDPATH='' cd -- "$(dirname -- "$script")/.." && pwd -P
+}
+
+root=$(package_folder "$0")
+case ${CARGO_TARGET_DIR:-} in
+    '') target=$root/target ;;
+    /*) target=$CARGO_TARGET_DIR ;;
+    *) target=$root/$CARGO_TARGET_DIR ;;
+esac
+
+need_cargo() {
+    # A program that was started from a desktop or a multiplexer often lacks the PATH of a login shell.
+    if ! have cargo && [ -n "${HOME:-}" ] && [ -x "$HOME/.cargo/bin/cargo" ]; then
+        PATH=$HOME/.cargo/bin:$PATH
+        export PATH
+    fi
+    have cargo || fail "cargo is missing; install Rust $RUST_VERSION or newer from https://rustup.rs and try again"
+}
+
+# Crates are fetched in a step of their own, so that a missing network is told from a build error.
+fetch_crates() {
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    (cd "$root" && cargo fetch --quiet --locked --target "$host") && return
+    say "the crates in Cargo.lock could not be fetched (see above); they are needed once, from the network or a mirror"
+    fail 'behind a proxy, set https_proxy; without any network, run `cargo vendor` elsewhere and copy the folder'
+}
+
+is_current() {
+    [ -x "$1" ] || return 1
+    for part in src profiles Cargo.toml Cargo.lock build.rs; do
+        [ -e "$root/$part" ] || continue
+        newer=$(find "$root/$part" -newer "$1" -print | head -n 1)
+        [ -z "$newer" ] || return 1
+    done
+}
+
+# Sets `binary` to a program that matches the sources; builds it where it must.
+build_binary() {
+    if [ -n "${PINFOLD_BINARY:-}" ]; then
+        binary=$PINFOLD_BINARY
+        [ -x "$binary" ] || fail "PINFOLD_BINARY names $binary, which cannot be run"
+        return
+    fi
+    binary=$root/bin/pinfold
+    if [ ! -f "$root/Cargo.toml" ]; then
+        [ -x "$binary" ] || fail "there are no sources to build from, and no $binary"
+        return
+    fi
+    binary=$target/release/pinfold
+    is_current "$binary" && return
+    need_cargo
+    fetch_crates
+    say 'building pinfold; the first time takes a few minutes'
+    (cd "$root" && cargo build --release --locked --bin pinfold) || fail 'the build failed; the compiler says why above'
+}
+
+# ---- the verbs of an installed Pinfold
+
+# A text as the inside of a JSON string.
+json_text() { printf '%s' "$1" | tr -d '\000-\037\177' | sed 's/\\/\\\\/g; s/"/\\"/g'; }
+
+run_verb() {
+    if [ -n "${PINFOLD_BINARY:-}" ]; then
+        set -- "$PINFOLD_BINARY" "$@"
+    elif [ -x "$root/bin/pinfold" ]; then
+        set -- "$root/bin/pinfold" "$@"
+    else
+        set -- "$target/release/pinfold" "$@"
+    fi
+    if [ -f "$1" ] && [ -x "$1" ]; then
+        exec "$@"
+    fi
+    message='the pinfold binary is missing; build it with: cargo build --release --locked'
+    if [ -n "${HERDR_PLUGIN_ACTION_ID:-}" ]; then
+        # Scripts read this line first; its shape is the one that every action prints.
+        printf 'HERDR_SANDBOX_RESULT: {"schemaVersion":1,"plugin":"pinfold.sandbox","action":"%s","ok":false,"errorKind":"startup","message":"%s"}\n' \
+            "$(json_text "$HERDR_PLUGIN_ACTION_ID")" "$(json_text "$message")"
+    fi
+    say "$message (in $root; looked for $1)"
+    # A pane closes with its program: leave time to read.
+    if [ -n "${HERDR_PLUGIN_ENTRYPOINT_ID:-}" ] && [ -t 1 ]; then sleep 8; fi
+    exit 127
+}
+
+# ---- what the tests need
+
+missing_packages() {
+    missing=''
+    for pair in $TEST_NEEDS; do
+        have "${pair%%:*}" && continue
+        case " $missing " in *" ${pair#*:} "*) ;; *) missing="$missing ${pair#*:}" ;; esac
+    done
+    # A compiler without its headers cannot link.
+    case " $missing " in *' gcc '*) missing="$missing libc6-dev" ;; esac
+    missing=${missing# }
+}
+
+install_packages() {
+    missing_packages
+    [ -n "$missing" ] || return 0
+    command="apt-get install -y --no-install-recommends $missing"
+    if [ "$(id -u)" -ne 0 ]; then
+        say "the tests need Debian packages that are missing: $missing"
+        fail "install them with: sudo $command"
+    fi
+    have apt-get || fail "the tests need $missing, and this is no Debian or Ubuntu; install them with the system's own tool"
+    say "installing $missing"
+    DEBIAN_FRONTEND=noninteractive
+    export DEBIAN_FRONTEND
+    apt-get -qq -o DPkg::Lock::Timeout=120 update || fail 'no package lists; is there a network, and does /etc/apt name a mirror that answers?'
+    # shellcheck disable=SC2086 # a list of package names
+    apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends $missing >/dev/null ||
+        fail "could not install them; try by hand: $command"
+}
+
+need_components() {
+    cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 && return
+    have rustup || fail 'cargo fmt or cargo clippy is missing; install the packages rustfmt and rust-clippy of your Rust'
+    if [ "$(id -u)" -ne 0 ]; then fail 'install them with: rustup component add rustfmt clippy'; fi
+    rustup component add rustfmt clippy || fail 'could not get rustfmt and clippy; is there a network?'
+}
+
+# The real OpenCode, from its registry package, below the build folder and nowhere else.
+install_opencode() {
+    case $(uname -m) in
+        x86_64) package=opencode-linux-x64 ;;
+        aarch64) package=opencode-linux-arm64 ;;
+        *) fail "OpenCode has no build for $(uname -m)" ;;
+    esac
+    folder=$target/opencode
+    PINFOLD_TEST_OPENCODE=$folder/node_modules/$package/bin/opencode
+    export PINFOLD_TEST_OPENCODE
+    if [ -x "$PINFOLD_TEST_OPENCODE" ] &&
+        grep -q "\"version\": *\"$OPENCODE_VERSION\"" "$folder/node_modules/$package/package.json"; then
+        return
+    fi
+    say "installing $package $OPENCODE_VERSION into $folder (about 60 MB)"
+    mkdir -p "$folder"
+    npm install --prefix "$folder" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error "$package@$OPENCODE_VERSION" >&2 ||
+        fail "npm could not install it; is there a network? By hand: npm install --prefix '$folder' $package@$OPENCODE_VERSION"
+    [ -x "$PINFOLD_TEST_OPENCODE" ] || fail "npm installed no $PINFOLD_TEST_OPENCODE"
+}
+
+need_test_user() {
+    [ "$(id -u)" -eq 0 ] || return 0
+    id -u "$TEST_USER" >/dev/null 2>&1 && return
+    say "making the user $TEST_USER, so that confinement is tested as an ordinary user too"
+    useradd -m -s /bin/sh "$TEST_USER" || fail "could not make the user; try by hand: useradd -m $TEST_USER"
+}
+
+# ---- the steps of a test run
+
+passed=0
+failed=''
+
+step() {
+    name=$1
+    shift
+    printf '\n== %s\n' "$name"
+    if (cd "$root" && "$@"); then passed=$((passed + 1)); else failed="$failed${failed:+, }$name"; fi
+}
+
+# Prints where cargo left the jail tests and the program that they run.
+built_for_jail() {
+    cargo test --quiet --locked --test jail --no-run --message-format=json | python3 -c '
+import json, sys
+built = {}
+for line in sys.stdin:
+    message = json.loads(line) if line.startswith("{") else {}
+    if message.get("executable"):
+        built[message["target"]["name"], message["target"]["kind"][0]] = message["executable"]
+print(built["jail", "test"])
+print(built["pinfold", "bin"])'
+}
+
+# The jail tests once more, from a place that an ordinary user can read, with nothing of root in the environment.
+jail_as_ordinary_user() {
+    paths=$(built_for_jail) || return 1
+    place=$(mktemp -d /var/tmp/pinfold-test.XXXXXX) || return 1
+    trap 'rm -rf -- "$place"' EXIT
+    trap 'exit 1' HUP INT TERM
+    chmod 755 "$place" || return 1
+    install -m 755 -- "$(printf '%s\n' "$paths" | sed -n 1p)" "$place/jail" || return 1
+    install -m 755 -- "$(printf '%s\n' "$paths" | sed -n 2p)" "$place/pinfold" || return 1
+    install -d -m 700 -o "$TEST_USER" "$place/tmp" || return 1
+    home=$(getent passwd "$TEST_USER" | cut -d: -f6)
+    cd "$place/tmp" || return 1
+    runuser -u "$TEST_USER" -- env -i HOME="$home" USER="$TEST_USER" LOGNAME="$TEST_USER" SHELL=/bin/sh \
+        PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$place/tmp" \
+        JAIL_MUST_WORK="${JAIL_MUST_WORK:-}" PINFOLD_BIN="$place/pinfold" "$place/jail" "$@"
+}
+
+has_jail_tests() { [ -f "$root/tests/jail.rs" ] || [ -f "$root/tests/jail/main.rs" ]; }
+
+no_jail_tests() {
+    echo 'there is no tests/jail: confinement was not tested'
+    [ "${JAIL_MUST_WORK:-0}" != 1 ]
+}
+
+run_tests() {
+    install_packages
+    need_cargo
+    need_components
+    fetch_crates
+    install_opencode
+    need_test_user
+    if [ "$#" -eq 0 ]; then
+        step format cargo fmt --check
+        step lints cargo clippy --quiet --locked --all-targets -- -D warnings
+    fi
+    step tests cargo test --locked --no-fail-fast -- "$@"
+    if ! has_jail_tests; then
+        step 'jail tests' no_jail_tests
+    elif [ "$(id -u)" -eq 0 ]; then
+        step "jail tests as $TEST_USER" jail_as_ordinary_user "$@"
+    fi
+    if [ -n "$failed" ]; then
+        printf '\nrun.sh: %s steps passed; failed: %s\n' "$passed" "$failed"
+        exit 1
+    fi
+    printf '\nrun.sh: all %s steps passed\n' "$passed"
+}
+
+run_bench() {
+    need_cargo
+    fetch_crates
+    cd "$root"
+    exec cargo bench --quiet --locked --bench launch -- "$@"
+}
+
+usage() { sed -n 's/^# \{0,1\}//; 2,7p' "$root/bin/run.sh"; }
+
+verb=${1:-}
+case $verb in
+    demo)
+        shift
+        build_binary
+        exec "$binary" demo "$@"
+        ;;
+    test)
+        shift
+        run_tests "$@"
+        ;;
+    bench)
+        shift
+        run_bench "$@"
+        ;;
+    '')
+        usage >&2
+        exit 2
+        ;;
+    -h | --help | help) usage ;;
+    *) run_verb "$@" ;;
+esac
