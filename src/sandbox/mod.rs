@@ -3,6 +3,7 @@
 
 pub mod attend;
 pub mod door;
+pub mod egress;
 mod gate;
 mod inside;
 mod jailed;
