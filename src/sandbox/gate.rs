@@ -15,6 +15,8 @@ pub enum Report {
     /// The command is held at the gate; the mediator's listener comes with it, and the canary's error numbers before
     /// and after Landlock (0: it could be read).
     Held { before: i32, after: i32 },
+    /// The first process has put on its own part, and only reaps and relays from here on.
+    Tending,
     /// The program could not be executed.
     NotExecuted { errno: Errno },
     /// The command ended with this code.
@@ -48,6 +50,7 @@ impl Report {
             Report::Exited { code } => (5, 0, code, 0),
             Report::Killed { signal } => (6, 0, signal, 0),
             Report::Stopped => (7, 0, 0, 0),
+            Report::Tending => (8, 0, 0, 0),
         };
         let mut bytes = [0; LENGTH];
         bytes[0] = tag;
@@ -76,6 +79,7 @@ impl Report {
             5 => Report::Exited { code: a & 0xff },
             6 => Report::Killed { signal: a & 0x7f },
             7 => Report::Stopped,
+            8 => Report::Tending,
             _ => return None,
         })
     }
@@ -156,6 +160,7 @@ mod tests {
             Report::Exited { code: 42 },
             Report::Killed { signal: 9 },
             Report::Stopped,
+            Report::Tending,
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }

@@ -21,6 +21,12 @@ pub struct Facts {
     pub filters_first: u32,
     /// Filters that the command carries.
     pub filters_command: u32,
+    /// Device and inode of the control socket and the gate as the inside holds them.
+    pub gate: Vec<(u64, u64)>,
+    /// Device and inode of streams that came from outside.
+    pub standard: Vec<(u64, u64)>,
+    /// What was carried out.
+    pub ops: Vec<super::plan::Op>,
 }
 
 /// The hold on a sandbox's first process: dropped, it ends everything inside and collects it.

@@ -120,6 +120,8 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         }
         Side::Parent { pid, pidfd } => (pid, pidfd),
     };
+    let gate_files = [identity(&inside.control), identity(&inside.gate)].into_iter().flatten().collect();
+    let standard = standard(&inside.streams);
     drop(inside);
     let first = Pid::new(pid).ok_or(SpawnError::Gone)?;
     let leash = Leash::new(first, pidfd);
@@ -134,6 +136,9 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         canary: held.canary,
         filters_first: filters.count(Mediated::No),
         filters_command: filters.count(mediated),
+        gate: gate_files,
+        standard,
+        ops,
     };
     Ok(Jailed {
         facts,
@@ -158,37 +163,45 @@ struct Held {
 
 fn await_held(control: &OwnedFd, ops: &[Op], mediated: Mediated) -> Result<Held, SpawnError> {
     let mut prepared: Option<Vec<OwnedFd>> = None;
+    let mut tending = false;
+    let mut held: Option<(Pid, (i32, i32), Option<OwnedFd>)> = None;
     loop {
-        let mut polled = [PollFd::new(control.as_fd(), PollFlags::POLLIN)];
-        let limit = PollTimeout::try_from(PATIENCE * 1000).unwrap_or(PollTimeout::MAX);
-        match poll(&mut polled, limit) {
-            Ok(0) => return Err(SpawnError::Slow(PATIENCE)),
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(step("waiting for the sandbox")(errno)),
-        }
-        let arrived = gate::receive(control)
-            .map_err(step("reading from the sandbox"))?
-            .ok_or(SpawnError::Gone)?;
+        let arrived = next_report(control)?;
         match arrived.report {
             Report::Failed { op, errno } => return Err(failed(ops, op, errno)),
             Report::Prepared => prepared = Some(arrived.descriptors),
+            Report::Tending => tending = true,
             Report::Held { before, after } => {
                 let command = arrived.sender.and_then(Pid::new).ok_or(SpawnError::Gone)?;
-                let mut given = prepared.ok_or(SpawnError::Gone)?.into_iter();
-                let terminal = ops.contains(&Op::Terminal).then(|| given.next()).flatten();
-                let listener = arrived.descriptors.into_iter().next();
-                if (mediated == Mediated::Yes) != listener.is_some() {
-                    return Err(SpawnError::Gone);
-                }
-                return Ok(Held {
-                    command,
-                    canary: (before, after),
-                    terminal,
-                    inlets: given.collect(),
-                    listener,
-                });
+                held = Some((command, (before, after), arrived.descriptors.into_iter().next()));
             }
             _ => return Err(SpawnError::Gone),
+        }
+        if !tending {
+            continue;
+        }
+        if let Some((command, canary, listener)) = held.take() {
+            let mut given = prepared.ok_or(SpawnError::Gone)?.into_iter();
+            let terminal = ops.contains(&Op::Terminal).then(|| given.next()).flatten();
+            if (mediated == Mediated::Yes) != listener.is_some() {
+                return Err(SpawnError::Gone);
+            }
+            return Ok(Held { command, canary, terminal, inlets: given.collect(), listener });
+        }
+    }
+}
+
+fn next_report(control: &OwnedFd) -> Result<gate::Arrived, SpawnError> {
+    let limit = PollTimeout::try_from(PATIENCE * 1000).unwrap_or(PollTimeout::MAX);
+    loop {
+        let mut polled = [PollFd::new(control.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut polled, limit) {
+            Ok(0) => return Err(SpawnError::Slow(PATIENCE)),
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(step("waiting for the sandbox")(errno)),
+            Ok(_) => {
+                return gate::receive(control).map_err(step("reading from the sandbox"))?.ok_or(SpawnError::Gone);
+            }
         }
     }
 }
@@ -260,6 +273,22 @@ fn advice(op: Option<&Op>, errno: Errno) -> Option<String> {
         (_, Errno::ENOSYS) => Some("this kernel is too old; Linux 5.13 or newer is needed".into()),
         _ => None,
     }
+}
+
+/// Device and inode of an open file.
+fn identity(file: impl AsFd) -> Option<(u64, u64)> {
+    nix::sys::stat::fstat(file).ok().map(|stat| (stat.st_dev, stat.st_ino))
+}
+
+/// What the command may have from outside as its streams.
+fn standard(streams: &[Stream; 3]) -> Vec<(u64, u64)> {
+    let own = [identity(std::io::stdin()), identity(std::io::stdout()), identity(std::io::stderr())];
+    let identities = streams.iter().zip(own).filter_map(|(stream, own)| match stream {
+        Stream::Inherited => own,
+        Stream::File(file) => identity(file),
+        Stream::Terminal => None,
+    });
+    identities.collect()
 }
 
 fn files(policy: &Policy) -> BTreeMap<AbsPath, Vec<u8>> {

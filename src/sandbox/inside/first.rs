@@ -44,7 +44,7 @@ fn live(inside: &Inside<'_>) -> Step<()> {
         let slave = terminal.as_ref().map(|terminal| &terminal.slave);
         command::run(inside, slave)
     };
-    drop(handed_out);
+    std::mem::forget(handed_out);
     let child = Pid::from_raw(child);
     // The command's side stays open here, so that the supervisor sees its end only with the end of the sandbox.
     let slave = terminal.map(|terminal| terminal.slave);
@@ -53,10 +53,12 @@ fn live(inside: &Inside<'_>) -> Step<()> {
         let _ = nix::unistd::setpgid(child, child);
         let _ = nix::unistd::tcsetpgrp(slave, child);
     }
-    inside
-        .filters
-        .install(Mediated::No)
-        .map_err(|errno| (inside.position(|op| matches!(op, Op::Seccomp { .. })), errno))?;
+    let seccomp = inside.position(|op| matches!(op, Op::Seccomp { .. }));
+    let keep: Vec<RawFd> = std::iter::once(&inside.control).chain(&slave).map(AsRawFd::as_raw_fd).collect();
+    descriptors::apply(&keep).map_err(general)?;
+    detach_streams().map_err(general)?;
+    inside.filters.install(Mediated::No).map_err(|errno| (seccomp, errno))?;
+    gate::send(&inside.control, Report::Tending, &[]).map_err(general)?;
     tend(inside, child).map_err(general)
 }
 
@@ -128,8 +130,6 @@ fn block_signals() -> nix::Result<()> {
 
 /// Reaps and relays until the command has ended or the supervisor is gone.
 fn tend(inside: &Inside<'_>, child: Pid) -> nix::Result<()> {
-    // Standard streams belong to the command: while this process held them, a closed pipe would stay open.
-    detach_streams()?;
     let mut wanted = SigSet::empty();
     wanted.add(Signal::SIGCHLD);
     let signals = SignalFd::with_flags(&wanted, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -191,6 +191,7 @@ fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
     Ok(true)
 }
 
+/// Standard streams belong to the command: while this process held them, a closed pipe would stay open.
 fn detach_streams() -> nix::Result<()> {
     let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
     nix::unistd::dup2_stdin(&null)?;

@@ -22,11 +22,11 @@ const STAGE: &str = "/proc";
 /// Bytes of the root in memory: folders, links and small files only.
 const ROOT_SIZE: u64 = 16 << 20;
 /// Nodes of the host's /dev that are harmless and needed.
-const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+pub const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Global parts of /proc that root could write to in spite of the namespaces: they become read-only.
-const PROC_READ_ONLY: [&str; 5] = ["sys", "irq", "bus", "fs", "acpi"];
+pub const PROC_READ_ONLY: [&str; 5] = ["sys", "irq", "bus", "fs", "acpi"];
 /// Files of /proc that tell about or change the whole machine: they become empty.
-const PROC_COVERED: [&str; 6] = ["sysrq-trigger", "kcore", "keys", "timer_list", "kallsyms", "kpagecount"];
+pub const PROC_COVERED: [&str; 6] = ["sysrq-trigger", "kcore", "keys", "timer_list", "kallsyms", "kpagecount"];
 
 /// A failure with the operation's number in the plan.
 pub type Step<T> = Result<T, (u16, Errno)>;

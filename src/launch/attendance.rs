@@ -1,0 +1,137 @@
+//! The step wait: until a command has ended, with signals, stops and verification on the way.
+
+use super::watch::Watch;
+use crate::base::{Explain, Kind};
+use crate::sandbox::attend::{Event, Signals, next};
+use crate::sandbox::terminal::Relay;
+use crate::sandbox::{Exit, Running, Told};
+use crate::verify::Report;
+use nix::sys::signal::Signal;
+use std::time::{Duration, Instant};
+
+/// How long a command may take after it was asked to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What a failed verification does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    Stop,
+    /// Record it, and go on.
+    Warn,
+}
+
+/// Why the wait ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The sandbox with this index ended first.
+    Ended(usize, Exit),
+    /// A verification failed.
+    Unconfined(Report),
+    /// The supervisor cannot watch any more.
+    Broken(nix::errno::Errno),
+}
+
+/// A verification that failed while the launch lived.
+#[derive(Debug, thiserror::Error)]
+#[error("verification failed, and the launch was stopped: {0}")]
+pub struct Unconfined(pub String);
+
+impl Explain for Unconfined {
+    fn kind(&self) -> Kind {
+        Kind::Unconfined
+    }
+    fn hint(&self) -> Option<String> {
+        Some("nothing of it runs any more; `pinfold doctor` tries the same sandbox and says more".into())
+    }
+}
+
+impl Unconfined {
+    /// From the first finding.
+    pub fn of(report: &Report) -> Unconfined {
+        let first = report.findings.first().map(|finding| format!("{}: {}", finding.check, finding.problem));
+        Unconfined(first.unwrap_or_else(|| "no finding was told".into()))
+    }
+}
+
+/// Waits for running commands. The last of `running` has the terminal and gets signals.
+pub struct Attendance<'a> {
+    pub running: &'a [&'a Running],
+    pub relay: Option<Relay>,
+    pub signals: &'a Signals,
+    pub watch: &'a Watch,
+    pub on_failure: OnFailure,
+    /// Set by the first request to end.
+    deadline: Option<Instant>,
+}
+
+impl<'a> Attendance<'a> {
+    /// Ready to wait.
+    pub fn new(
+        running: &'a [&'a Running],
+        relay: Option<Relay>,
+        signals: &'a Signals,
+        watch: &'a Watch,
+        on_failure: OnFailure,
+    ) -> Attendance<'a> {
+        Attendance { running, relay, signals, watch, on_failure, deadline: None }
+    }
+
+    /// Until a command ends or a verification fails; `seen` gets every round of reports.
+    pub fn wait(mut self, mut seen: impl FnMut(&[Report])) -> Outcome {
+        let outcome = loop {
+            match next(self.running, &mut self.relay, self.signals, self.watch.wake(), self.deadline) {
+                Err(errno) => break Outcome::Broken(errno),
+                Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
+                Ok(Event::Told(_, Told::Stopped)) => self.suspend(),
+                Ok(Event::Told(_, Told::Noise)) => {}
+                Ok(Event::Signal(signal)) => self.pass_on(signal),
+                Ok(Event::Late) => break Outcome::Ended(self.running.len().saturating_sub(1), Exit::Signal(9)),
+                Ok(Event::Woken) => {
+                    let reports = self.watch.reports().unwrap_or_default();
+                    seen(&reports);
+                    let failed = reports.into_iter().find(|report| !report.ok() && !report.ended);
+                    if let Some(report) = failed.filter(|_| self.on_failure == OnFailure::Stop) {
+                        break Outcome::Unconfined(report);
+                    }
+                }
+            }
+        };
+        if let Some(relay) = self.relay {
+            relay.finish();
+        }
+        outcome
+    }
+
+    /// A signal for the supervisor is meant for the command; one that asks for an end is asked for only so long.
+    fn pass_on(&mut self, signal: Signal) {
+        let Some(command) = self.running.last() else { return };
+        match signal {
+            Signal::SIGUSR1 => self.watch.ask(),
+            Signal::SIGCONT => self.resume(),
+            Signal::SIGPIPE => {}
+            _ => {
+                command.signal(signal);
+                if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
+                    self.deadline.get_or_insert_with(|| Instant::now() + GRACE);
+                }
+            }
+        }
+    }
+
+    /// The command was stopped with ctrl-Z: give the terminal back and stop as well, until the shell continues us.
+    fn suspend(&mut self) {
+        let Some(relay) = self.relay.as_mut().filter(|relay| relay.pane.is_taken()) else { return };
+        relay.give_back();
+        let _ = nix::sys::signal::raise(Signal::SIGSTOP);
+        self.resume();
+    }
+
+    fn resume(&mut self) {
+        if let Some(relay) = self.relay.as_mut() {
+            relay.take_again();
+        }
+        if let Some(command) = self.running.last() {
+            command.resume();
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The step mediate: broker, joins and mediator are up before anything untrusted runs.
+
+use super::traffic::{Route, Target, Traffic, publish};
+use super::wish::broker_port;
+use crate::base::{AbsPath, Explain, Kind, LaunchId, Port};
+use crate::policy::{Network, Policy};
+use crate::sandbox::door::Door;
+use crate::sandbox::egress::{Broker, Log, PolicyJudge};
+use crate::sandbox::{Jailed, mediate};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Why traffic could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum MediationError {
+    #[error("the log of network decisions {path} cannot be opened ({source})")]
+    Log { path: AbsPath, source: io::Error },
+    #[error("the log of network decisions has no place ({0})")]
+    Name(crate::base::PathError),
+    #[error("port {port} of this machine's loopback cannot be listened on ({source})")]
+    Publish { port: Port, source: io::Error },
+    #[error("the sandbox's traffic cannot be served ({0})")]
+    Thread(io::Error),
+}
+
+impl Explain for MediationError {
+    fn kind(&self) -> Kind {
+        match self {
+            MediationError::Publish { .. } => Kind::Conflict,
+            _ => Kind::Startup,
+        }
+    }
+    fn hint(&self) -> Option<String> {
+        match self {
+            MediationError::Publish { .. } => Some("another program has it: end that one, or choose another --listen-port".into()),
+            _ => None,
+        }
+    }
+}
+
+/// The ports that a sandbox under this policy needs listeners for, inside.
+pub fn inlets(policy: &Policy) -> Vec<Port> {
+    let broker = broker_port().filter(|_| policy.network.mode == Network::Brokered);
+    let mut ports: Vec<Port> = policy.network.open_ports.clone();
+    ports.extend(broker.filter(|broker| !policy.network.open_ports.contains(broker)));
+    ports
+}
+
+/// Takes the held sandbox's listeners, and says where each goes.
+pub struct Mediation {
+    routes: Vec<Route>,
+}
+
+impl Mediation {
+    /// Nothing yet.
+    pub fn new() -> Mediation {
+        Mediation { routes: Vec::new() }
+    }
+
+    /// The broker, this machine's opened ports, published ports and the mediator of one sandbox. A port in `joined`
+    /// leads to its target instead of this machine.
+    pub fn add(
+        &mut self,
+        jailed: &mut Jailed,
+        policy: &Policy,
+        log: Option<(&LaunchId, &AbsPath)>,
+        joined: Option<(Port, Arc<Door>)>,
+    ) -> Result<(), MediationError> {
+        for (port, listener) in std::mem::take(&mut jailed.inlets) {
+            let join = joined.as_ref().filter(|(joined, _)| *joined == port);
+            let target = match (join, log) {
+                (Some((port, door)), _) => Target::Inside(Arc::clone(door), *port),
+                (None, Some((launch, path))) if is_broker(policy, port) => Target::Broker(broker(policy, launch, path)?),
+                _ => Target::Host(port),
+            };
+            self.routes.push(Route { listener, target });
+        }
+        if let Some(listener) = jailed.listener.take() {
+            mediate::start(listener, policy.network.closed_ports.clone()).map_err(MediationError::Thread)?;
+        }
+        Ok(())
+    }
+
+    /// Ports of a sandbox that this machine's loopback may reach.
+    pub fn publish(&mut self, listeners: Vec<(Port, OwnedFd)>, door: &Arc<Door>) {
+        let routes = listeners.into_iter().map(|(port, listener)| Route { listener, target: Target::Inside(Arc::clone(door), port) });
+        self.routes.extend(routes);
+    }
+
+    /// Serves from now on.
+    pub fn start(self) -> Result<Option<Traffic>, MediationError> {
+        if self.routes.is_empty() {
+            return Ok(None);
+        }
+        Traffic::start(self.routes).map(Some).map_err(MediationError::Thread)
+    }
+}
+
+/// Listeners for the ports that the policy publishes, taken before the sandbox is made.
+pub fn published(policy: &Policy) -> Result<Vec<(Port, OwnedFd)>, MediationError> {
+    let ports = policy.network.listen_ports.iter();
+    ports.map(|&port| publish(port).map(|fd| (port, fd)).map_err(|source| MediationError::Publish { port, source })).collect()
+}
+
+fn is_broker(policy: &Policy, port: Port) -> bool {
+    policy.network.mode == Network::Brokered && broker_port() == Some(port)
+}
+
+fn broker(policy: &Policy, launch: &LaunchId, path: &AbsPath) -> Result<Arc<Broker>, MediationError> {
+    let log = Log::open(path).map_err(|source| MediationError::Log { path: path.clone(), source })?;
+    Ok(Arc::new(Broker::new(launch.clone(), PolicyJudge::new(policy.network.clone()), log)))
+}

@@ -1,0 +1,137 @@
+//! One command in one sandbox: the line, and what it prints instead with `--dry-run`.
+
+use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
+use super::mediation::{Mediation, MediationError, inlets, published};
+use super::subject::{handed_out, subject};
+use super::watch::Watch;
+use super::wish::{Additions, Wish};
+use super::{Setting, changed};
+use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
+use crate::policy::Policy;
+use crate::sandbox::plan::Op;
+use crate::sandbox::terminal::{Pane, Relay};
+use crate::sandbox::{Doors, Exit, Jailed, Order, Stream, planned, spawn};
+use crate::state::Store;
+use crate::verify::{NetSubject, Report, Subject, held};
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+/// The profile of a command that names none.
+pub const DEFAULT_PROFILE: &str = "default";
+
+/// What happens on the way, for `--status-fd`.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    Held { launch: &'a LaunchId, first: i32, command: i32 },
+    Verified(&'a Report),
+    Released,
+    Ended(Exit),
+    /// Protected paths that were absent before and stand there now.
+    Changed(&'a [AbsPath]),
+}
+
+/// A command that was ended by something else than its own exit.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("the command was not released, because verification failed: {0}")]
+    NotVerified(String),
+    #[error("the supervisor cannot watch the command any more ({0}), so it was ended")]
+    Broken(nix::errno::Errno),
+    #[error("verification cannot be repeated ({0}), so the command was not released")]
+    NoWatch(std::io::Error),
+}
+
+impl Explain for RunError {
+    fn kind(&self) -> Kind {
+        match self {
+            RunError::NotVerified(_) => Kind::Unconfined,
+            _ => Kind::Startup,
+        }
+    }
+    fn hint(&self) -> Option<String> {
+        Some("run `pinfold doctor` to see which layer does not hold here".into())
+    }
+}
+
+/// One command, enclosed, verified, released, waited for.
+pub fn line(wish: &Wish, argv: Vec<OsString>, setting: &Setting, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Exit, Fault> {
+    let launch = LaunchId::fresh();
+    let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
+    enclosed(&launch, &policy, argv, setting, tell)
+}
+
+/// The line from a frozen policy on.
+pub fn enclosed(
+    launch: &LaunchId,
+    policy: &Policy,
+    argv: Vec<OsString>,
+    setting: &Setting,
+    tell: &mut dyn FnMut(Progress<'_>),
+) -> Result<Exit, Fault> {
+    let log = network_log(launch, policy, setting)?;
+    let outside = published(policy)?;
+    let before = changed::absent(policy);
+    let mut jailed = spawn(policy, order(policy, argv))?;
+    tell(Progress::Held { launch, first: jailed.facts.first.get(), command: jailed.facts.command.get() });
+    let mut mediation = Mediation::new();
+    mediation.add(&mut jailed, policy, log.as_ref().map(|log| (launch, log)), None)?;
+    if let Some(door) = jailed.door.take() {
+        mediation.publish(outside, &Arc::new(door));
+    }
+    let _traffic = mediation.start()?;
+    let subject = expectation(&jailed, policy)?;
+    let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
+    tell(Progress::Verified(passed.report()));
+    let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
+    let mut running = jailed.release(passed)?;
+    tell(Progress::Released);
+    let relay = running.terminal.take().and_then(|inner| Relay::new(Pane::find()?, inner).ok());
+    let outcome = Attendance::new(&[&running], relay, &setting.signals, &watch, OnFailure::Stop).wait(|_| {});
+    running.end();
+    let appeared = changed::appeared(&before);
+    tell(Progress::Changed(&appeared));
+    match outcome {
+        Outcome::Ended(_, exit) => {
+            tell(Progress::Ended(exit));
+            Ok(exit)
+        }
+        Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
+    }
+}
+
+/// The plan that `line` would carry out.
+pub fn dry_run(wish: &Wish, argv: Vec<OsString>, setting: &Setting) -> Result<(Policy, Vec<Op>), Fault> {
+    let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
+    let ops = planned(&policy, &order(&policy, argv));
+    Ok((policy, ops))
+}
+
+/// Every stream that is a terminal becomes the sandbox's own; the others are passed as they are.
+fn order(policy: &Policy, argv: Vec<OsString>) -> Order {
+    let stream = |is_terminal: bool| if is_terminal { Stream::Terminal } else { Stream::Inherited };
+    let streams = [
+        stream(std::io::stdin().is_terminal()),
+        stream(std::io::stdout().is_terminal()),
+        stream(std::io::stderr().is_terminal()),
+    ];
+    let door = if policy.network.listen_ports.is_empty() { Doors::None } else { Doors::One };
+    Order { argv, streams, inlets: inlets(policy), door }
+}
+
+fn expectation(jailed: &Jailed, policy: &Policy) -> Result<Subject, Fault> {
+    let terminal = jailed.terminal.as_ref().and_then(|inner| nix::sys::stat::fstat(inner.as_fd()).ok());
+    let network = NetSubject { handed_out: handed_out(&jailed.facts), ..NetSubject::default() };
+    Ok(subject(&jailed.facts, policy, network, terminal.map(|stat| stat.st_dev))?)
+}
+
+fn network_log(launch: &LaunchId, policy: &Policy, setting: &Setting) -> Result<Option<AbsPath>, Fault> {
+    if inlets(policy).is_empty() {
+        return Ok(None);
+    }
+    let store = Store::open(&setting.dirs)?;
+    let path = store.logs().network(&format!("run-{launch}"));
+    path.map(Some).map_err(|source| MediationError::Name(source).into())
+}

@@ -1,0 +1,164 @@
+//! What a sandbox should look like, put together from the policy and from what the kernel said at spawn: the checker's
+//! expectation. It is data; the checker reads the rest itself.
+
+use crate::base::{AbsPath, Explain, Kind, Pid, Port, ProcessRecord};
+use crate::policy::{Access, FileKind, Policy};
+use crate::sandbox::Facts;
+use crate::sandbox::layers::mounts::{NODES, PROC_COVERED, PROC_READ_ONLY};
+use crate::sandbox::plan::Op;
+use crate::verify::{
+    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject, Subject, Which,
+    Writing,
+};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+/// The facts could not be read from the kernel.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read what the kernel says about process {0}")]
+pub struct FactsError(Pid);
+
+impl Explain for FactsError {
+    fn kind(&self) -> Kind {
+        Kind::Startup
+    }
+}
+
+/// The expectation for one held sandbox.
+pub fn subject(facts: &Facts, policy: &Policy, network: NetSubject, terminal: Option<u64>) -> Result<Subject, FactsError> {
+    let unreadable = || FactsError(facts.first);
+    let record = ProcessRecord::of(facts.first).map_err(|_| unreadable())?;
+    let namespaces = Namespaces::of(facts.first).map_err(|_| unreadable())?;
+    let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let (before, after) = facts.canary;
+    let identities = |pairs: &[(u64, u64)]| pairs.iter().map(|&(dev, ino)| Identity { dev, ino }).collect();
+    Ok(Subject {
+        init: Birth { pid: facts.first, start_ticks: record.start_ticks },
+        command: Which::Host(facts.command),
+        namespaces,
+        uid: IdMap { inside: uid, outside: uid },
+        gid: IdMap { inside: gid, outside: gid },
+        filters: Filters { init: facts.filters_first, command: facts.filters_command },
+        terminal,
+        standard: identities(&facts.standard),
+        gate: identities(&facts.gate),
+        mounts: mounts(&facts.ops),
+        limits: policy.limits.clone(),
+        network,
+        environment: environment(policy),
+        landlock: vec![Attempted { name: "reading what is not granted".into(), control: before, errno: after }],
+    })
+}
+
+/// The network side: which listeners were handed out.
+pub fn handed_out(facts: &Facts) -> BTreeSet<Port> {
+    let ports = facts.ops.iter().filter_map(|op| match op {
+        Op::Inlet { port } => Some(*port),
+        _ => None,
+    });
+    ports.collect()
+}
+
+fn environment(policy: &Policy) -> EnvSubject {
+    let allowed: BTreeSet<OsString> = policy.environment.0.keys().cloned().collect();
+    let launcher: Vec<_> = std::env::vars_os().collect();
+    let tokens = launcher.iter().filter(|(name, value)| {
+        let name = name.to_string_lossy().to_uppercase();
+        let secret = ["TOKEN", "SECRET", "PASSWORD", "_KEY"].iter().any(|word| name.contains(word));
+        secret && value.len() >= 8 && policy.environment.0.values().all(|passed| passed != value)
+    });
+    let tokens = tokens.map(|(_, value)| value.clone()).collect();
+    EnvSubject { allowed, launcher, tokens }
+}
+
+/// Every mount that the plan makes, parents first, with what the host has mounted below a granted folder.
+fn mounts(ops: &[Op]) -> Vec<MountRule> {
+    let host = host_mounts();
+    ops.iter().flat_map(|op| of_op(op, &host)).collect()
+}
+
+fn rule(target: &AbsPath, kind: MountKind, writing: Writing) -> Vec<MountRule> {
+    vec![MountRule { target: target.clone(), kind, writing }]
+}
+
+fn of_op(op: &Op, host: &[PathBuf]) -> Vec<MountRule> {
+    match op {
+        Op::Root => rule(&AbsPath::root(), MountKind::Memory, Writing::ReadOnly),
+        Op::Scratch { at, .. } => rule(at, MountKind::Memory, Writing::Allowed),
+        Op::Sealed { at } => rule(at, MountKind::Memory, Writing::ReadOnly),
+        Op::Bind { source, target, access, kind } => {
+            let mount = if *kind == FileKind::Device { MountKind::Device } else { MountKind::Bind };
+            let writing = if *access == Access::Read { Writing::ReadOnly } else { Writing::Allowed };
+            with_below(source, target, mount, writing, host)
+        }
+        Op::Pin { source, at } => with_below(source, at, MountKind::Bind, Writing::Allowed, host),
+        Op::Protect { source, at } => with_below(source, at, MountKind::Bind, Writing::ReadOnly, host),
+        Op::Mask { at } if at.as_path().exists() => rule(at, MountKind::Memory, Writing::ReadOnly),
+        Op::Proc => proc(),
+        Op::Devices => devices(),
+        _ => Vec::new(),
+    }
+}
+
+/// A bind carries what is mounted below its source along.
+fn with_below(source: &AbsPath, at: &AbsPath, kind: MountKind, writing: Writing, host: &[PathBuf]) -> Vec<MountRule> {
+    let mut rules = rule(at, kind, writing);
+    for below in host.iter().filter(|mount| *mount != source.as_path() && mount.starts_with(source)) {
+        let target = below.strip_prefix(source).ok().map(|rest| at.as_path().join(rest));
+        if let Some(Ok(target)) = target.map(AbsPath::new) {
+            rules.extend(rule(&target, kind, writing));
+        }
+    }
+    rules
+}
+
+fn proc() -> Vec<MountRule> {
+    let at = |name: &str| AbsPath::new(Path::new("/proc").join(name)).ok().filter(|path| path.as_path().exists());
+    let mut rules: Vec<MountRule> =
+        at("").iter().flat_map(|at| rule(at, MountKind::Proc, Writing::Allowed)).collect();
+    let read_only = PROC_READ_ONLY.iter().filter_map(|name| at(name));
+    rules.extend(read_only.flat_map(|at| rule(&at, MountKind::Proc, Writing::ReadOnly)));
+    let covered = PROC_COVERED.iter().filter_map(|name| at(name));
+    rules.extend(covered.flat_map(|at| rule(&at, MountKind::Memory, Writing::ReadOnly)));
+    rules
+}
+
+fn devices() -> Vec<MountRule> {
+    let at = |name: &str| AbsPath::new(Path::new("/dev").join(name)).ok();
+    let mut rules: Vec<MountRule> = at("").iter().flat_map(|at| rule(at, MountKind::Memory, Writing::ReadOnly)).collect();
+    let nodes = NODES.iter().filter_map(|name| at(name));
+    rules.extend(nodes.flat_map(|at| rule(&at, MountKind::Device, Writing::Allowed)));
+    rules.extend(at("pts").iter().flat_map(|at| rule(at, MountKind::Terminals, Writing::Allowed)));
+    rules.extend(at("shm").iter().flat_map(|at| rule(at, MountKind::Memory, Writing::Allowed)));
+    rules
+}
+
+/// The host's mount points, each once.
+fn host_mounts() -> Vec<PathBuf> {
+    let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
+    let points = mounts.into_iter().flatten().map(|mount| unescaped(&mount.mount_point));
+    let points: BTreeSet<PathBuf> = points.collect();
+    points.into_iter().collect()
+}
+
+/// mountinfo writes space, tab, newline and backslash as three octal digits (proc_pid_mountinfo(5)).
+fn unescaped(path: &Path) -> PathBuf {
+    let mut bytes = path.as_os_str().as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    while let Some((first, rest)) = bytes.split_first() {
+        let octal = rest.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(byte) => {
+                out.push(byte);
+                bytes = rest.get(3..).unwrap_or_default();
+            }
+            None => {
+                out.push(*first);
+                bytes = rest;
+            }
+        }
+    }
+    OsString::from_vec(out).into()
+}

@@ -1,0 +1,63 @@
+//! Verification while a launch lives: every second for twenty seconds, then every fifteen, and on request.
+
+use crate::verify::{Report, Subject, running};
+use std::io::Write as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long the short interval is kept.
+const YOUNG: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(15);
+
+/// A verification thread; dropped, it ends.
+pub struct Watch {
+    wishes: Sender<()>,
+    reports: Receiver<Vec<Report>>,
+    wake: OwnedFd,
+}
+
+impl Watch {
+    /// Verifies every subject again and again; a report of each round wakes whoever polls `wake`.
+    pub fn start(subjects: Vec<Subject>) -> std::io::Result<Watch> {
+        let (wake, bell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC | nix::fcntl::OFlag::O_NONBLOCK)?;
+        let (wishes, wished) = channel();
+        let (sender, reports) = channel();
+        let work = move || watch(&subjects, &wished, &sender, &mut std::fs::File::from(bell));
+        std::thread::Builder::new().name("verify".into()).spawn(work)?;
+        Ok(Watch { wishes, reports, wake })
+    }
+
+    /// What to poll.
+    pub fn wake(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// Asks for a verification now.
+    pub fn ask(&self) {
+        let _ = self.wishes.send(());
+    }
+
+    /// The reports of one round, after a wake-up; one for each subject, in order.
+    pub fn reports(&self) -> Option<Vec<Report>> {
+        let mut bell = [0; 64];
+        let _ = nix::unistd::read(&self.wake, &mut bell);
+        self.reports.try_iter().last()
+    }
+}
+
+fn watch(subjects: &[Subject], wished: &Receiver<()>, reports: &Sender<Vec<Report>>, bell: &mut std::fs::File) {
+    let begun = Instant::now();
+    loop {
+        let pause = if begun.elapsed() < YOUNG { SHORT } else { LONG };
+        if wished.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+        let round: Vec<Report> = subjects.iter().map(running).collect();
+        if reports.send(round).is_err() {
+            return;
+        }
+        let _ = bell.write_all(&[1]);
+    }
+}
