@@ -3,8 +3,16 @@
 #![forbid(unsafe_code)]
 
 mod frozen;
+mod host;
+mod live;
+#[cfg(test)]
+mod memory;
+pub mod net;
+mod walk;
 
 pub use frozen::{
-    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, NetPolicy, Network, Origin, Policy, Promise,
-    Protected, Rule, Service,
+    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, NetPolicy, Network, Note, Origin, Policy, Promise,
+    Protected, Rule, Service, Topic,
 };
+pub use host::{Host, HostKind};
+pub use live::LiveHost;
