@@ -222,7 +222,7 @@ pub struct Policy {
     pub made: Vec<Made>,
     /// Sorted by path.
     pub protected: Vec<Protected>,
-    /// Host paths below a bind that must not be readable: sorted.
+    /// Paths inside, below a bind, that must not be readable (equal to the host paths unless the bind moves them): sorted.
     pub masked: Vec<AbsPath>,
     pub network: NetPolicy,
     pub environment: Environment,
@@ -231,4 +231,11 @@ pub struct Policy {
     pub weakened: Vec<Promise>,
     /// Origins and remarks, for `explain` and `why`; nothing is enforced from here.
     pub notes: Vec<Note>,
+}
+
+impl Content {
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        !matches!(self, Content::File(_))
+    }
 }

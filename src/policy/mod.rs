@@ -8,6 +8,8 @@ mod live;
 #[cfg(test)]
 mod memory;
 pub mod net;
+pub mod profile;
+mod resolve;
 mod walk;
 
 pub use frozen::{
@@ -16,3 +18,5 @@ pub use frozen::{
 };
 pub use host::{Host, HostKind};
 pub use live::LiveHost;
+pub use profile::{Profile, ProfileError, load};
+pub use resolve::{CommandGrant, EnvWish, Preparation, Request, ResolveError, preparations, resolve, workspace_root};
