@@ -101,11 +101,6 @@ impl Breadth {
         (access == Access::ReadWrite && !handed_out && self.own.iter().any(touches))
             .then(|| "Pinfold's own configuration, state or data is there".to_owned())
     }
-
-    /// Whether this is the home folder or above it.
-    pub fn holds_home(&self, path: &AbsPath) -> bool {
-        self.home.as_ref().is_some_and(|home| home.is_within(path))
-    }
 }
 
 fn canonical(path: &Path, host: &dyn Host) -> Option<AbsPath> {

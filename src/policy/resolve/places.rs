@@ -54,7 +54,13 @@ impl Places<'_> {
             self.mount(mount)?;
         }
         for entry in &profile.system {
-            self.entry(entry, Access::Read, Shape::Any, Absence::Silent)?;
+            match self.entry(entry, Access::Read, Shape::Any, Absence::Silent) {
+                // A system user's home may lie in `/opt` or the like: then that is not shown, rather than nothing run.
+                Err(ResolveError::TooBroad { path, reason, origin }) => {
+                    self.draft.note(Topic::LeftOut, path.display(), &reason, &origin);
+                }
+                done => done?,
+            }
         }
         for Grant { entry, access, shape } in &profile.grants {
             self.entry(entry, *access, *shape, Absence::Noted)?;
