@@ -62,6 +62,8 @@ pub enum FileKind {
     Device,
     /// A Unix socket granted by path.
     Socket,
+    /// A symbolic link (only in `Protected`): it cannot be a mount point, so a change is reported after exit.
+    Link,
 }
 
 /// One host path that is visible inside.
@@ -178,6 +180,32 @@ pub struct Limits {
     pub address_space: Option<u64>,
 }
 
+/// What a `Note` is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// An environment variable: the subject is its name.
+    Variable,
+    /// A port: the subject is `open 8080`, `listen 3000` or `closed 4096`.
+    Port,
+    /// A masked path.
+    Mask,
+    /// An entry that grants nothing on this host: absent, or covered by something private.
+    LeftOut,
+    /// Something as written that is enforced differently, or a key that is not used here.
+    Differs,
+}
+
+/// Where something comes from that has no origin of its own in the policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    pub topic: Topic,
+    pub subject: String,
+    /// What happened, lower case; empty where the topic says it all.
+    pub text: String,
+    pub origin: Origin,
+}
+
 /// Everything about one sandbox, frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -194,11 +222,20 @@ pub struct Policy {
     pub made: Vec<Made>,
     /// Sorted by path.
     pub protected: Vec<Protected>,
-    /// Host paths below a bind that must not be readable: sorted.
+    /// Paths inside, below a bind, that must not be readable (equal to the host paths unless the bind moves them): sorted.
     pub masked: Vec<AbsPath>,
     pub network: NetPolicy,
     pub environment: Environment,
     pub limits: Limits,
     /// Promises that were given up by name.
     pub weakened: Vec<Promise>,
+    /// Origins and remarks, for `explain` and `why`; nothing is enforced from here.
+    pub notes: Vec<Note>,
+}
+
+impl Content {
+    /// Whether it is a folder.
+    pub fn is_folder(&self) -> bool {
+        !matches!(self, Content::File(_))
+    }
 }

@@ -2,9 +2,25 @@
 //! the host comes in through `Host`.
 #![forbid(unsafe_code)]
 
+mod explain;
 mod frozen;
+mod host;
+mod live;
+#[cfg(test)]
+mod memory;
+pub mod net;
+pub mod profile;
+mod resolve;
+mod walk;
+mod why;
 
+pub use explain::{Explanation, Line, Section, explain};
 pub use frozen::{
-    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, NetPolicy, Network, Origin, Policy, Promise,
-    Protected, Rule, Service,
+    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, NetPolicy, Network, Note, Origin, Policy, Promise,
+    Protected, Rule, Service, Topic,
 };
+pub use host::{Host, HostKind};
+pub use live::LiveHost;
+pub use profile::{Profile, ProfileError, load};
+pub use resolve::{CommandGrant, EnvWish, Preparation, Request, ResolveError, preparations, resolve, workspace_root};
+pub use why::{Answer, Question, Verdict, why};

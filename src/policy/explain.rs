@@ -1,0 +1,202 @@
+//! A resolved policy in words, with the origin of each line.
+
+use super::frozen::{Access, Content, FileKind, Network, Origin, Policy, Promise, Rule, Topic};
+use crate::base::AbsPath;
+use serde::Serialize;
+use std::fmt;
+
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Section {
+    File,
+    Link,
+    Private,
+    Protected,
+    Masked,
+    Network,
+    Environment,
+    Limit,
+    Note,
+}
+
+/// One line of an explanation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Line {
+    pub section: Section,
+    /// The path, name, variable or limit; control characters escaped.
+    pub subject: String,
+    /// How it may be used or what is done with it.
+    pub effect: String,
+    pub origin: Option<Origin>,
+}
+
+/// A policy in words. Values of variables are not in it: they may be secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    pub profile: String,
+    pub root: Option<AbsPath>,
+    pub workdir: AbsPath,
+    /// Promises given up by name.
+    pub weakened: Vec<Promise>,
+    pub lines: Vec<Line>,
+}
+
+/// Puts a policy in words; `Display` of the result is the text form.
+pub fn explain(policy: &Policy) -> Explanation {
+    let mut lines = files(policy);
+    lines.extend(network(policy));
+    let limits = [
+        ("processes", policy.limits.processes),
+        ("open files", policy.limits.open_files),
+        ("address space in bytes", policy.limits.address_space),
+    ];
+    for (subject, limit) in limits {
+        lines.extend(limit.map(|limit| line(Section::Limit, subject, &limit.to_string(), None)));
+    }
+    for note in &policy.notes {
+        let (section, effect) = match note.topic {
+            Topic::Variable => (Section::Environment, "set".to_owned()),
+            Topic::LeftOut => (Section::Note, format!("left out: {}", note.text)),
+            Topic::Differs => (Section::Note, note.text.clone()),
+            // Shown where the thing itself is.
+            Topic::Port | Topic::Mask => continue,
+        };
+        lines.push(line(section, &note.subject, &effect, Some(note.origin.clone())));
+    }
+    Explanation {
+        profile: policy.profile.clone(),
+        root: policy.root.clone(),
+        workdir: policy.workdir.clone(),
+        weakened: policy.weakened.clone(),
+        lines,
+    }
+}
+
+fn files(policy: &Policy) -> Vec<Line> {
+    let mut lines = Vec::new();
+    for bind in &policy.binds {
+        let access = match (bind.kind, bind.access) {
+            (FileKind::Socket, _) => "connect",
+            (_, Access::Read) => "read",
+            (_, Access::ReadWrite) => "read and write",
+        };
+        let from = if bind.source == bind.target { String::new() } else { format!(", from {}", shown(&bind.source)) };
+        lines.push(line(Section::File, &bind.target.to_string(), &format!("{access}{from}"), Some(bind.origin.clone())));
+    }
+    for link in &policy.links {
+        lines.push(line(Section::Link, &link.at.to_string(), &format!("link to {}", escaped(&link.to.display())), None));
+    }
+    for made in &policy.made {
+        let effect = match &made.content {
+            Content::Scratch { size, shared: false } => format!("private folder of at most {} MiB", size >> 20),
+            Content::Scratch { size, shared: true } => format!("private folder for all users of at most {} MiB", size >> 20),
+            Content::Sealed => "private read-only folder".to_owned(),
+            Content::File(bytes) => format!("private read-only file of {} bytes", bytes.len()),
+        };
+        lines.push(line(Section::Private, &made.at.to_string(), &effect, Some(made.origin.clone())));
+    }
+    for protected in &policy.protected {
+        let effect = match protected.kind {
+            None => "absent; reported after exit if it appears",
+            Some(FileKind::Link) => "a link; reported after exit if it changes",
+            Some(_) => "read only",
+        };
+        lines.push(line(Section::Protected, &protected.path.to_string(), &format!("{effect}: {}", protected.reason), None));
+    }
+    for mask in &policy.masked {
+        lines.push(line(Section::Masked, &mask.to_string(), "not readable", noted(policy, Topic::Mask, &shown(mask))));
+    }
+    lines
+}
+
+fn network(policy: &Policy) -> Vec<Line> {
+    let network = &policy.network;
+    let mut lines = Vec::new();
+    let effect = match network.mode {
+        Network::Blocked => "nothing leaves",
+        Network::Brokered => "TCP to the names below, through the broker; everything else is refused",
+    };
+    lines.push(line(Section::Network, "network", effect, None));
+    let ports = |rule: &Rule| rule.ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    for rule in &network.allow {
+        lines.push(line(Section::Network, &rule.text, &format!("allowed on {}", ports(rule)), Some(rule.origin.clone())));
+    }
+    for rule in &network.deny {
+        lines.push(line(Section::Network, &rule.text, "denied on every port", Some(rule.origin.clone())));
+    }
+    for (name, service) in &network.services {
+        lines.push(line(Section::Network, name, &format!("service at {}", service.address), Some(service.origin.clone())));
+    }
+    let groups = [
+        ("open", &network.open_ports, "the host's port shows on the sandbox's loopback"),
+        ("listen", &network.listen_ports, "the host may reach this port of the sandbox"),
+        ("closed", &network.closed_ports, "nothing inside may connect to it; only the supervisor's join"),
+    ];
+    for (word, ports, effect) in groups {
+        for port in ports {
+            let subject = format!("{word} {port}");
+            let origin = noted(policy, Topic::Port, &subject);
+            lines.push(line(Section::Network, &subject, effect, origin));
+        }
+    }
+    lines
+}
+
+/// The origin that a note keeps for something that has none of its own.
+pub(super) fn noted(policy: &Policy, topic: Topic, subject: &str) -> Option<Origin> {
+    policy.notes.iter().find(|note| note.topic == topic && note.subject == subject).map(|note| note.origin.clone())
+}
+
+/// Text of unknown origin with its control characters escaped.
+pub(super) fn escaped(text: &dyn fmt::Display) -> String {
+    text.to_string().chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<String>() } else { c.to_string() }.chars().collect::<Vec<_>>()).collect()
+}
+
+pub(super) fn shown(path: &AbsPath) -> String {
+    escaped(path)
+}
+
+fn line(section: Section, subject: &str, effect: &str, origin: Option<Origin>) -> Line {
+    Line { section, subject: escaped(&subject), effect: escaped(&effect), origin }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", escaped(&self.source), escaped(&self.key))?;
+        match &self.why {
+            Some(why) => write!(f, ": {}", escaped(why)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}", self.subject, self.effect)?;
+        match &self.origin {
+            Some(origin) => write!(f, "  [{origin}]"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "profile {}", escaped(&self.profile))?;
+        match &self.root {
+            Some(root) => writeln!(f, "workspace {}", shown(root))?,
+            None => writeln!(f, "no workspace")?,
+        }
+        writeln!(f, "starts in {}", shown(&self.workdir))?;
+        let mut section = None;
+        for line in &self.lines {
+            if section != Some(line.section) {
+                writeln!(f, "\n{}", format!("{:?}", line.section).to_lowercase())?;
+                section = Some(line.section);
+            }
+            writeln!(f, "  {line}")?;
+        }
+        Ok(())
+    }
+}

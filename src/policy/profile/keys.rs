@@ -1,0 +1,110 @@
+//! The table of known keys (`profiles/keys.json`), and the nearest one to a typing mistake.
+
+use super::ProfileError;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The table of known keys.
+#[derive(Debug, Deserialize)]
+pub(super) struct Keys {
+    used: Vec<String>,
+    maps: Vec<String>,
+    ignored: BTreeMap<String, String>,
+    entries: BTreeMap<String, Vec<String>>,
+}
+
+/// What a key is for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Known<'a> {
+    Used,
+    /// Can only loosen; the reason why it is not used.
+    Ignored(&'a str),
+    /// Has known keys below it.
+    Section,
+    Unknown,
+}
+
+impl Keys {
+    /// Parses the embedded table.
+    pub fn parse() -> Result<Keys, ProfileError> {
+        serde_json::from_str(include_str!("../../../profiles/keys.json")).map_err(ProfileError::Keys)
+    }
+
+    /// What the key with this full name is for.
+    pub fn look_up(&self, key: &str) -> Known<'_> {
+        if let Some(reason) = self.ignored.get(key) {
+            return Known::Ignored(reason);
+        }
+        if self.used.iter().chain(&self.maps).any(|known| known == key) {
+            return Known::Used;
+        }
+        let below = |known: &&str| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+        if self.all().any(|known| below(&known)) { Known::Section } else { Known::Unknown }
+    }
+
+    /// The names that an entry of this kind may have.
+    pub fn of_entry(&self, kind: &str) -> &[String] {
+        self.entries.get(kind).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The known key that is nearest to `key`, if one is near.
+    pub fn nearest(&self, key: &str) -> Option<String> {
+        let sections = self.all().flat_map(|known| known.match_indices('.').map(|(at, _)| &known[..at]));
+        nearest(key, self.all().chain(sections))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &str> {
+        self.used.iter().chain(&self.maps).chain(self.ignored.keys()).map(String::as_str)
+    }
+}
+
+/// The candidate with the fewest edits, if a third of the word or less has to change. A word that only stands in the
+/// wrong section counts as one edit away.
+pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+    let last = |text: &str| text.rsplit('.').next().map(str::to_owned);
+    candidates
+        .map(|known| (if last(known) == last(word) { 1 } else { distance(word, known) }, known))
+        .min()
+        .filter(|(edits, known)| *edits <= (known.len().max(word.len()) / 3).max(1))
+        .map(|(_, known)| known.to_owned())
+}
+
+/// Levenshtein's distance in bytes.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut corner = i;
+        let mut left = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(b.bytes()) {
+            let best = (corner + usize::from(x != y)).min(left + 1).min(*cell + 1);
+            corner = *cell;
+            *cell = best;
+            left = best;
+        }
+        row[0] = i + 1;
+    }
+    row.last().copied().unwrap_or(a.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_edits() {
+        for (a, b, edits) in [("", "", 0), ("a", "", 1), ("", "ab", 2), ("kitten", "sitting", 3), ("same", "same", 0)] {
+            assert_eq!(distance(a, b), edits, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn finds_the_nearest_key_and_none_that_is_far() {
+        let keys = Keys::parse().unwrap();
+        assert_eq!(keys.nearest("filesystem.raed").as_deref(), Some("filesystem.read"));
+        assert_eq!(keys.nearest("allow_domain").as_deref(), Some("network.allow_domain"));
+        assert_eq!(keys.nearest("netwrok").as_deref(), Some("network"));
+        assert_eq!(keys.nearest("zzzzzzzzzzzz"), None);
+        assert_eq!(keys.look_up("pinfold.limits"), Known::Section);
+        assert_eq!(keys.look_up("pinfold.limit"), Known::Unknown);
+    }
+}
