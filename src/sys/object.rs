@@ -37,6 +37,10 @@ pub fn object_at(dir: BorrowedFd<'_>, path: &CStr) -> io::Result<Object> {
         ino: seen.stx_ino,
         mode: seen.stx_mode.into(),
         rdev: makedev(seen.stx_rdev_major.into(), seen.stx_rdev_minor.into()),
-        mount: if seen.stx_mask & libc::STATX_MNT_ID == 0 { 0 } else { seen.stx_mnt_id },
+        mount: if seen.stx_mask & libc::STATX_MNT_ID == 0 {
+            0
+        } else {
+            seen.stx_mnt_id
+        },
     })
 }

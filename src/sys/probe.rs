@@ -82,7 +82,13 @@ pub fn mount() -> Result<(), Errno> {
     let flags = libc::MS_REMOUNT | libc::MS_BIND;
     // SAFETY: the target is a NUL-terminated constant; source, type and data may be null for a remount.
     let result = unsafe {
-        libc::mount(std::ptr::null(), c"/proc/self".as_ptr(), std::ptr::null(), flags, std::ptr::null())
+        libc::mount(
+            std::ptr::null(),
+            c"/proc/self".as_ptr(),
+            std::ptr::null(),
+            flags,
+            std::ptr::null(),
+        )
     };
     match Errno::result(result) {
         Ok(_) | Err(Errno::EINVAL) => Ok(()),

@@ -110,17 +110,27 @@ pub fn read(tree: &Tree) -> Reading<Facts> {
 
 impl Facts {
     fn fail(&mut self, check: &'static str, pid: Option<Pid>, error: &ReadError) {
-        self.findings.push(Finding { check, pid, problem: error.to_string() });
+        self.findings.push(Finding {
+            check,
+            pid,
+            problem: error.to_string(),
+        });
     }
 
     /// Each descriptor with its owner.
     pub fn descriptors(&self) -> impl Iterator<Item = (&Member, &Descriptor)> {
-        self.members.iter().flat_map(|m| m.threads.iter().flat_map(move |t| t.descriptors.iter().map(move |d| (m, d))))
+        self.members.iter().flat_map(|m| {
+            m.threads
+                .iter()
+                .flat_map(move |t| t.descriptors.iter().map(move |d| (m, d)))
+        })
     }
 
     /// Each socket descriptor's inode.
     pub fn sockets(&self) -> impl Iterator<Item = u64> {
-        self.descriptors().filter(|(_, d)| d.kind == descriptors::Kind::Socket).map(|(_, d)| d.object.ino)
+        self.descriptors()
+            .filter(|(_, d)| d.kind == descriptors::Kind::Socket)
+            .map(|(_, d)| d.object.ino)
     }
 
     /// The inodes of all sockets that a process of the sandbox holds.
@@ -157,7 +167,13 @@ fn read_member(found: &Found) -> Reading<Member> {
             threads.extend(patiently_thread(&entry, id)?);
         }
     }
-    Ok(Member { pid: found.pid, parent: found.status.parent, role: found.role, arguments, threads })
+    Ok(Member {
+        pid: found.pid,
+        parent: found.status.parent,
+        role: found.role,
+        arguments,
+        threads,
+    })
 }
 
 fn patiently_thread(entry: &Entry, id: i32) -> Reading<Option<Thread>> {
@@ -181,7 +197,13 @@ fn read_thread(entry: &Entry, id: i32, known: Option<&Status>) -> Reading<Option
     let namespaces = Namespaces::read(entry)?;
     let descriptors = descriptors::read(entry)?;
     let standing_on = [entry.object("root", c"root")?.mount, entry.object("cwd", c"cwd")?.mount];
-    Ok(Some(Thread { id, status, namespaces, descriptors, standing_on }))
+    Ok(Some(Thread {
+        id,
+        status,
+        namespaces,
+        descriptors,
+        standing_on,
+    }))
 }
 
 /// The command if it is there, else the init: both have the sandbox's mounts and network, which is checked of all.
@@ -213,7 +235,10 @@ fn read_command(found: &Found) -> Reading<OfCommand> {
 
 fn memory_dev() -> Reading<u64> {
     use nix::sys::memfd::{MFdFlags, memfd_create};
-    let unreadable = |errno| ReadError::Unreadable { what: "a file in memory", errno };
+    let unreadable = |errno| ReadError::Unreadable {
+        what: "a file in memory",
+        errno,
+    };
     let file = memfd_create(c"pinfold", MFdFlags::MFD_CLOEXEC).map_err(unreadable)?;
     nix::sys::stat::fstat(&file).map(|seen| seen.st_dev).map_err(unreadable)
 }

@@ -4,10 +4,13 @@
 
 mod checks;
 mod facts;
+pub mod probe;
 mod proc;
 mod render;
 mod report;
 mod subject;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod verification;
 

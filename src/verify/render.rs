@@ -12,8 +12,10 @@ impl Report {
             (false, n) => format!("not confined: {n} findings"),
         };
         let (processes, checks) = (self.processes.len(), self.checks.len());
-        let mut lines =
-            vec![format!("{verdict} ({processes} processes, {checks} checks, {} ms)", self.took_ms)];
+        let mut lines = vec![format!(
+            "{verdict} ({processes} processes, {checks} checks, {} ms)",
+            self.took_ms
+        )];
         lines.extend(self.findings.iter().map(Finding::line));
         lines.extend(self.processes.iter().map(Process::line));
         lines
@@ -37,6 +39,10 @@ impl Process {
             Role::Tool => "tool",
         };
         let verdict = if self.confined { "confined" } else { "NOT CONFINED" };
-        format!("  {:>7} {role:<7} {verdict:<12} {}", self.pid.get(), self.command.escape_debug())
+        format!(
+            "  {:>7} {role:<7} {verdict:<12} {}",
+            self.pid.get(),
+            self.command.escape_debug()
+        )
     }
 }

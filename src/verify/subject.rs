@@ -122,7 +122,10 @@ pub struct EnvSubject {
 impl std::fmt::Debug for EnvSubject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.launcher.iter().map(|(name, _)| name).collect();
-        f.debug_struct("EnvSubject").field("allowed", &self.allowed).field("launcher", &names).finish_non_exhaustive()
+        f.debug_struct("EnvSubject")
+            .field("allowed", &self.allowed)
+            .field("launcher", &names)
+            .finish_non_exhaustive()
     }
 }
 

@@ -70,7 +70,12 @@ impl Found {
             (false, true) => Role::Command,
             (false, false) => Role::Tool,
         };
-        Ok(Found { pid, role, status, entry })
+        Ok(Found {
+            pid,
+            role,
+            status,
+            entry,
+        })
     }
 }
 
@@ -78,7 +83,14 @@ impl Found {
 fn note_other(others: &mut BTreeMap<i32, Other>, pid: Pid, entry: &Entry, readable: bool) {
     let status = entry.read("status").and_then(|bytes| Status::parse(&bytes));
     if let Some(status) = status.ok().filter(|s| s.inner_pids.len() > 1 && !s.is_dead()) {
-        others.insert(pid.get(), Other { parent: status.parent, uid: status.uids[0], readable });
+        others.insert(
+            pid.get(),
+            Other {
+                parent: status.parent,
+                uid: status.uids[0],
+                readable,
+            },
+        );
     }
 }
 
@@ -93,7 +105,8 @@ impl Tree {
             }
             Some(_) => None,
         };
-        self.findings.extend(problem.map(|problem| finding(Some(init.pid), problem)));
+        self.findings
+            .extend(problem.map(|problem| finding(Some(init.pid), problem)));
     }
 
     /// Follows parents from the members through the others. An other whose parent has gone since is looked at again:
@@ -104,7 +117,10 @@ impl Tree {
         for (pid, other) in others.iter_mut() {
             let parent_is_there = Pid::new(other.parent).is_none_or(|p| Entry::open(p).is_ok());
             if !parent_is_there {
-                let again = Pid::new(*pid).map(Entry::open).and_then(Result::ok).and_then(|e| e.read("status").ok());
+                let again = Pid::new(*pid)
+                    .map(Entry::open)
+                    .and_then(Result::ok)
+                    .and_then(|e| e.read("status").ok());
                 if let Some(status) = again.and_then(|bytes| Status::parse(&bytes).ok()) {
                     other.parent = status.parent;
                 }
@@ -112,16 +128,28 @@ impl Tree {
         }
         let mut ours = members;
         loop {
-            let more: Vec<i32> =
-                others.iter().filter(|(p, o)| ours.contains(&o.parent) && !ours.contains(*p)).map(|(p, _)| *p).collect();
+            let more: Vec<i32> = others
+                .iter()
+                .filter(|(p, o)| ours.contains(&o.parent) && !ours.contains(*p))
+                .map(|(p, _)| *p)
+                .collect();
             if more.is_empty() {
                 break;
             }
             ours.extend(&more);
             for pid in more.into_iter().filter_map(Pid::new) {
-                let unreadable = others.get(&pid.get()).is_some_and(|o| !o.readable && Some(o.uid) == uid);
-                let why = if unreadable { ", and its namespaces cannot be read" } else { "" };
-                self.findings.push(finding(Some(pid), format!("it is outside the sandbox's PID namespace{why}")));
+                let unreadable = others
+                    .get(&pid.get())
+                    .is_some_and(|o| !o.readable && Some(o.uid) == uid);
+                let why = if unreadable {
+                    ", and its namespaces cannot be read"
+                } else {
+                    ""
+                };
+                self.findings.push(finding(
+                    Some(pid),
+                    format!("it is outside the sandbox's PID namespace{why}"),
+                ));
                 self.strays.push(pid);
             }
         }
@@ -136,11 +164,15 @@ pub fn has_ended(init: Birth) -> bool {
         let ticks = start_ticks(&entry.read("stat")?)?;
         // A process that is ending has no mount namespace any more, and still looks alive otherwise.
         let ending = inode(&entry, "ns/mnt") == Err(ReadError::Ended);
-        Ok(ticks != init.start_ticks || ending || entry.has_ended())
+        Ok::<bool, ReadError>(ticks != init.start_ticks || ending || entry.has_ended())
     };
     look().unwrap_or_else(|error| error == ReadError::Ended)
 }
 
 fn finding(pid: Option<Pid>, problem: impl Into<String>) -> Finding {
-    Finding { check: "namespaces", pid, problem: problem.into() }
+    Finding {
+        check: "namespaces",
+        pid,
+        problem: problem.into(),
+    }
 }

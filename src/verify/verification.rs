@@ -21,12 +21,24 @@ fn verify(subject: &Subject, moment: Moment) -> Report {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut report = look(subject, moment).unwrap_or_else(|error| {
         let problem = format!("nothing could be verified: {error}");
-        Outcome { findings: vec![Finding { check: "namespaces", pid: None, problem }], ..Outcome::default() }
+        Outcome {
+            findings: vec![Finding {
+                check: "namespaces",
+                pid: None,
+                problem,
+            }],
+            ..Outcome::default()
+        }
     });
-    report.findings.sort_by(|a, b| (a.check, a.pid, &a.problem).cmp(&(b.check, b.pid, &b.problem)));
+    report
+        .findings
+        .sort_by(|a, b| (a.check, a.pid, &a.problem).cmp(&(b.check, b.pid, &b.problem)));
     report.findings.dedup();
     for process in &mut report.processes {
-        process.confined = !report.findings.iter().any(|f| f.pid.is_none_or(|pid| pid == process.pid));
+        process.confined = !report
+            .findings
+            .iter()
+            .any(|f| f.pid.is_none_or(|pid| pid == process.pid));
     }
     Report {
         checked_at: since_epoch.as_secs(),
@@ -48,7 +60,12 @@ struct Outcome {
 fn look(subject: &Subject, moment: Moment) -> Reading<Outcome> {
     let tree = tree::read(subject)?;
     let facts = facts::read(&tree)?;
-    let processes: Vec<_> = facts.members.iter().filter(|m| !m.threads.is_empty()).map(describe).collect();
+    let processes: Vec<_> = facts
+        .members
+        .iter()
+        .filter(|m| !m.threads.is_empty())
+        .map(describe)
+        .collect();
     let mut findings = tree.findings;
     findings.extend(facts.findings.iter().cloned());
     if !processes.iter().any(|p| p.role == Role::Init) {
@@ -56,10 +73,18 @@ fn look(subject: &Subject, moment: Moment) -> Reading<Outcome> {
             true => "the sandbox has ended".into(),
             false => "the first process of the sandbox cannot be read".into(),
         };
-        findings.push(Finding { check: "namespaces", pid: Some(subject.init.pid), problem });
+        findings.push(Finding {
+            check: "namespaces",
+            pid: Some(subject.init.pid),
+            problem,
+        });
     }
     findings.extend(CHECKS.iter().flat_map(|(_, check)| check(&facts, subject, moment)));
-    Ok(Outcome { processes, findings, checks: CHECKS.iter().map(|(name, _)| *name).collect() })
+    Ok(Outcome {
+        processes,
+        findings,
+        checks: CHECKS.iter().map(|(name, _)| *name).collect(),
+    })
 }
 
 fn describe(member: &facts::Member) -> Process {

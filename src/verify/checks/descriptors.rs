@@ -28,8 +28,9 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
         findings.extend(problem.map(|problem| (member.pid, descriptor.number, problem)));
     }
     let findings = findings.into_iter();
-    let mut findings: Vec<_> =
-        findings.map(|(pid, number, problem)| finding(NAME, Some(pid), format!("descriptor {number} {problem}"))).collect();
+    let mut findings: Vec<_> = findings
+        .map(|(pid, number, problem)| finding(NAME, Some(pid), format!("descriptor {number} {problem}")))
+        .collect();
     findings.extend(each_thread(NAME, facts, |member, thread| {
         let foreign = member.role != Role::Init && thread.status.inner_session == 0;
         foreign.then(|| "its session, and so its terminal, is from outside".into())
@@ -46,14 +47,26 @@ struct Known<'a> {
 
 impl<'a> Known<'a> {
     fn new(facts: &'a Facts, subject: &'a Subject) -> Self {
-        let mounts = facts.shared.iter().flat_map(|shared| shared.mounts.iter().map(|m| m.id)).collect();
+        let mounts = facts
+            .shared
+            .iter()
+            .flat_map(|shared| shared.mounts.iter().map(|m| m.id))
+            .collect();
         let namespaces = subject.namespaces.each().into_iter().map(|(_, inode)| inode).collect();
-        Known { facts, subject, mounts, namespaces }
+        Known {
+            facts,
+            subject,
+            mounts,
+            namespaces,
+        }
     }
 
     /// What the launch itself put there.
     fn may_have(&self, member: &Member, descriptor: &Descriptor) -> bool {
-        let identity = Identity { dev: descriptor.object.dev, ino: descriptor.object.ino };
+        let identity = Identity {
+            dev: descriptor.object.dev,
+            ino: descriptor.object.ino,
+        };
         let standard = descriptor.number <= LAST_STANDARD && self.subject.standard.contains(&identity);
         let gate = member.role != Role::Tool && self.subject.gate.contains(&identity);
         standard || gate
@@ -72,13 +85,15 @@ impl<'a> Known<'a> {
             // A table of the host proves that it is from outside; a table of the sandbox would prove nothing, since
             // the path of a Unix socket can forge a line in it.
             Kind::Socket => {
-                let from_host = self.facts.host.as_ref().is_none_or(|host| host.inodes.contains(&object.ino));
+                let from_host = self
+                    .facts
+                    .host
+                    .as_ref()
+                    .is_none_or(|host| host.inodes.contains(&object.ino));
                 from_host.then_some("is a socket from outside")
             }
             Kind::Namespace(inode) => (!self.namespaces.contains(inode)).then_some("is a namespace from outside"),
-            Kind::Process(Some(pid)) => {
-                (!self.is_member(*pid)).then_some("is a process from outside")
-            }
+            Kind::Process(Some(pid)) => (!self.is_member(*pid)).then_some("is a process from outside"),
             Kind::Process(None) | Kind::Pipe | Kind::Anonymous => None,
         }
     }

@@ -11,9 +11,18 @@ const NAME: &str = "landlock";
 
 pub fn check(_: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
     if subject.landlock.is_empty() {
-        return vec![finding(NAME, None, "nothing was tried, so nothing shows that the layer holds")];
+        return vec![finding(
+            NAME,
+            None,
+            "nothing was tried, so nothing shows that the layer holds",
+        )];
     }
-    subject.landlock.iter().filter_map(judge).map(|problem| finding(NAME, None, problem)).collect()
+    subject
+        .landlock
+        .iter()
+        .filter_map(judge)
+        .map(|problem| finding(NAME, None, problem))
+        .collect()
 }
 
 fn judge(attempt: &Attempted) -> Option<String> {
@@ -23,6 +32,9 @@ fn judge(attempt: &Attempted) -> Option<String> {
         (0, errno) if errno == Errno::EACCES as i32 => None,
         (0, 0) => Some(format!("{name} succeeded under the layer")),
         (0, errno) => Some(format!("{name} was not refused by the layer: {}", describe(errno))),
-        (control, _) => Some(format!("{name} proves nothing, it failed before the layer too: {}", describe(control))),
+        (control, _) => Some(format!(
+            "{name} proves nothing, it failed before the layer too: {}",
+            describe(control)
+        )),
     }
 }

@@ -7,16 +7,26 @@ use crate::verify::subject::Subject;
 use procfs::process::{Limit, LimitValue};
 
 pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
-    let Some(command) = &facts.command else { return Vec::new() };
+    let Some(command) = &facts.command else {
+        return Vec::new();
+    };
     let seen = &command.limits;
     let pairs = [
         ("processes", subject.limits.processes, &seen.max_processes),
         ("open files", subject.limits.open_files, &seen.max_open_files),
         ("address space", subject.limits.address_space, &seen.max_address_space),
     ];
-    let loose = pairs.into_iter().filter(|(_, wanted, seen)| wanted.is_some_and(|most| !within(seen, most)));
+    let loose = pairs
+        .into_iter()
+        .filter(|(_, wanted, seen)| wanted.is_some_and(|most| !within(seen, most)));
     loose
-        .map(|(name, ..)| finding("limits", Some(command.pid), format!("the limit on {name} is looser than the policy's")))
+        .map(|(name, ..)| {
+            finding(
+                "limits",
+                Some(command.pid),
+                format!("the limit on {name} is looser than the policy's"),
+            )
+        })
         .collect()
 }
 

@@ -14,9 +14,9 @@ mod seccomp;
 #[cfg(test)]
 mod tests;
 
+use super::Finding;
 use super::facts::{Facts, Member, Shared, Thread};
 use super::subject::Subject;
-use super::Finding;
 use crate::base::Pid;
 
 /// When a sandbox is looked at.
@@ -46,7 +46,11 @@ pub const CHECKS: [(&str, Check); 10] = [
 ];
 
 fn finding(check: &'static str, pid: Option<Pid>, problem: impl Into<String>) -> Finding {
-    Finding { check, pid, problem: problem.into() }
+    Finding {
+        check,
+        pid,
+        problem: problem.into(),
+    }
 }
 
 /// Asks the same of every thread that can run; a thread that is not the first is named.
@@ -59,7 +63,11 @@ fn each_thread(
     for member in &facts.members {
         for thread in &member.threads {
             if let Some(problem) = problem(member, thread) {
-                let which = if thread.id == member.pid.get() { String::new() } else { format!("thread {}: ", thread.id) };
+                let which = if thread.id == member.pid.get() {
+                    String::new()
+                } else {
+                    format!("thread {}: ", thread.id)
+                };
                 findings.push(finding(check, Some(member.pid), format!("{which}{problem}")));
             }
         }

@@ -17,12 +17,21 @@ pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
         Err(findings) => return findings,
     };
     let mut problems = root(subject);
-    problems.extend(shared.mounts.iter().flat_map(|mount| judge(mount, &shared.mounts, subject)));
+    problems.extend(
+        shared
+            .mounts
+            .iter()
+            .flat_map(|mount| judge(mount, &shared.mounts, subject)),
+    );
     problems.extend(absent(&shared.mounts, subject));
-    if subject.mounts.iter().any(|rule| rule.kind == MountKind::Proc) && shared.proc_shows != Ok(subject.namespaces.pid) {
+    if subject.mounts.iter().any(|rule| rule.kind == MountKind::Proc) && shared.proc_shows != Ok(subject.namespaces.pid)
+    {
         problems.push("/proc is not the sandbox's own".into());
     }
-    let mut findings: Vec<_> = problems.into_iter().map(|problem| finding(NAME, None, problem)).collect();
+    let mut findings: Vec<_> = problems
+        .into_iter()
+        .map(|problem| finding(NAME, None, problem))
+        .collect();
     let ids: BTreeSet<u64> = shared.mounts.iter().map(|m| m.id).collect();
     findings.extend(each_thread(NAME, facts, |_, thread| {
         let outside = thread.standing_on.iter().any(|mount| !ids.contains(mount));
@@ -33,20 +42,35 @@ pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
 
 /// The expectation itself must be of the promised shape.
 fn root(subject: &Subject) -> Vec<String> {
-    let top = subject.mounts.iter().rfind(|rule| rule.target.as_path() == Path::new("/"));
+    let top = subject
+        .mounts
+        .iter()
+        .rfind(|rule| rule.target.as_path() == Path::new("/"));
     match top {
-        Some(MountRule { kind: MountKind::Memory, writing: Writing::ReadOnly, .. }) => Vec::new(),
+        Some(MountRule {
+            kind: MountKind::Memory,
+            writing: Writing::ReadOnly,
+            ..
+        }) => Vec::new(),
         _ => vec!["the root is not expected to be private and read-only".into()],
     }
 }
 
 fn judge(mount: &Mount, all: &[Mount], subject: &Subject) -> Vec<String> {
     let at = mount.target.as_os_str().to_string_lossy().escape_debug().to_string();
-    let rules: Vec<_> = subject.mounts.iter().filter(|rule| rule.target.as_path() == mount.target).collect();
+    let rules: Vec<_> = subject
+        .mounts
+        .iter()
+        .filter(|rule| rule.target.as_path() == mount.target)
+        .collect();
     let here: Vec<_> = all.iter().filter(|other| other.target == mount.target).collect();
     let is_top = here.last().is_some_and(|top| top.id == mount.id);
     // Where several are stacked, the last rule is for the one on top; those below are hidden, and any rule will do.
-    let fitting = if is_top { rules.last().map_or(&[][..], std::slice::from_ref) } else { &rules[..] };
+    let fitting = if is_top {
+        rules.last().map_or(&[][..], std::slice::from_ref)
+    } else {
+        &rules[..]
+    };
     if fitting.is_empty() || here.len() > rules.len() {
         return vec![format!("{at} is mounted although nothing grants it")];
     }
@@ -88,6 +112,10 @@ fn file_system(kind: MountKind) -> Option<&'static str> {
 /// A mask or a protected path that was never mounted leaves what is below it open.
 fn absent(mounts: &[Mount], subject: &Subject) -> Vec<String> {
     let there: BTreeSet<&Path> = mounts.iter().map(|m| m.target.as_path()).collect();
-    let gone = subject.mounts.iter().filter(|rule| !there.contains(rule.target.as_path()));
-    gone.map(|rule| format!("{} is not mounted", rule.target.to_string().escape_debug())).collect()
+    let gone = subject
+        .mounts
+        .iter()
+        .filter(|rule| !there.contains(rule.target.as_path()));
+    gone.map(|rule| format!("{} is not mounted", rule.target.to_string().escape_debug()))
+        .collect()
 }

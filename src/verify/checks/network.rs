@@ -22,8 +22,16 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
     let mut problems = walls(tables);
     problems.extend(expected.listens.and_then(|listen| served(tables, &held, listen)));
     problems.extend(handed_out(tables, &held, expected));
-    problems.extend(expected.connects_only.map(|port| straying(tables, port)).unwrap_or_default());
-    let mut findings: Vec<_> = problems.into_iter().map(|problem| finding(NAME, None, problem)).collect();
+    problems.extend(
+        expected
+            .connects_only
+            .map(|port| straying(tables, port))
+            .unwrap_or_default(),
+    );
+    let mut findings: Vec<_> = problems
+        .into_iter()
+        .map(|problem| finding(NAME, None, problem))
+        .collect();
     if let (Some(port), Moment::Running) = (expected.connects_only, moment) {
         findings.extend(arguments(facts, port));
     }
@@ -33,7 +41,10 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
 fn walls(tables: &Tables) -> Vec<String> {
     let mut problems = Vec::new();
     for name in tables.interfaces.iter().filter(|name| name.as_slice() != b"lo") {
-        problems.push(format!("there is a network interface {}", String::from_utf8_lossy(name).escape_debug()));
+        problems.push(format!(
+            "there is a network interface {}",
+            String::from_utf8_lossy(name).escape_debug()
+        ));
     }
     for (table, sockets) in &tables.forbidden {
         problems.push(format!("{sockets} sockets in {table}, where there should be none"));
@@ -66,7 +77,13 @@ fn served(tables: &Tables, held: &BTreeSet<u64>, listen: Listen) -> Option<Strin
 fn handed_out(tables: &Tables, held: &BTreeSet<u64>, expected: &NetSubject) -> Vec<String> {
     let kept = tables.listeners.iter().filter(|s| held.contains(&s.inode));
     let kept = kept.filter(|s| Port::new(s.local.port()).is_some_and(|port| expected.handed_out.contains(&port)));
-    kept.map(|s| format!("port {} of the supervisor is held by a process in the sandbox", s.local.port())).collect()
+    kept.map(|s| {
+        format!(
+            "port {} of the supervisor is held by a process in the sandbox",
+            s.local.port()
+        )
+    })
+    .collect()
 }
 
 /// Each connection has the private port on one end: the far one for the client's socket, the near one for the join's.
@@ -75,7 +92,9 @@ fn straying(tables: &Tables, port: Port) -> Vec<String> {
         let is_it = |end: std::net::SocketAddr| is_loopback(end.ip()) && end.port() == port.get();
         !is_it(s.remote) && !is_it(s.local)
     });
-    strays.map(|s| format!("a connection goes to {}, not to port {port}", s.remote)).collect()
+    strays
+        .map(|s| format!("a connection goes to {}, not to port {port}", s.remote))
+        .collect()
 }
 
 fn arguments(facts: &Facts, port: Port) -> Option<Finding> {
@@ -89,5 +108,8 @@ fn arguments(facts: &Facts, port: Port) -> Option<Finding> {
 /// Whether `wanted` stands in one of the arguments and no further digit follows it.
 fn names(arguments: &[u8], wanted: &[u8]) -> bool {
     let ends = |start: usize| !arguments.get(start + wanted.len()).is_some_and(u8::is_ascii_digit);
-    arguments.windows(wanted.len()).enumerate().any(|(start, w)| w == wanted && ends(start))
+    arguments
+        .windows(wanted.len())
+        .enumerate()
+        .any(|(start, w)| w == wanted && ends(start))
 }

@@ -85,6 +85,8 @@ fn target(entry: &Entry, number: i32) -> Reading<Option<i32>> {
     let path = format!("fdinfo/{number}");
     let bytes = entry.read_at("fdinfo", &path)?;
     let line = bytes.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Pid:"));
-    let pid: i32 = line.and_then(|text| decimal(text.trim_ascii())).ok_or(ReadError::Malformed("fdinfo"))?;
+    let pid: i32 = line
+        .and_then(|text| decimal(text.trim_ascii()))
+        .ok_or(ReadError::Malformed("fdinfo"))?;
     Ok(Some(pid).filter(|pid| *pid != -1))
 }

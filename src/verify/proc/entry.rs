@@ -45,7 +45,9 @@ impl Entry {
 
     fn at(base: BorrowedFd<'_>, path: &str) -> Reading<Entry> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        openat(base, path, flags, Mode::empty()).map(|folder| Entry { folder }).map_err(failed("its folder in /proc"))
+        openat(base, path, flags, Mode::empty())
+            .map(|folder| Entry { folder })
+            .map_err(failed("its folder in /proc"))
     }
 
     /// The bytes of one file below.
@@ -65,12 +67,16 @@ impl Entry {
 
     /// The text of one link below, as bytes.
     pub fn link(&self, what: &'static str) -> Reading<Vec<u8>> {
-        readlinkat(&self.folder, what).map(OsStringExt::into_vec).map_err(failed(what))
+        readlinkat(&self.folder, what)
+            .map(OsStringExt::into_vec)
+            .map_err(failed(what))
     }
 
     /// The text of a link whose name is not a constant, below `what`.
     pub fn link_below(&self, what: &'static str, path: &CStr) -> Reading<Vec<u8>> {
-        readlinkat(&self.folder, path).map(OsStringExt::into_vec).map_err(failed(what))
+        readlinkat(&self.folder, path)
+            .map(OsStringExt::into_vec)
+            .map_err(failed(what))
     }
 
     /// What a path below refers to, through its links.

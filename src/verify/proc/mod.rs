@@ -18,7 +18,10 @@ pub enum ReadError {
     #[error("the process has ended")]
     Ended,
     #[error("cannot read {what}: {errno}")]
-    Unreadable { what: &'static str, errno: nix::errno::Errno },
+    Unreadable {
+        what: &'static str,
+        errno: nix::errno::Errno,
+    },
     #[error("cannot understand {0}")]
     Malformed(&'static str),
 }

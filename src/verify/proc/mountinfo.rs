@@ -36,7 +36,9 @@ impl Mount {
 /// Reads the file's bytes; a line that is not understood is an error, since it might be the one that matters.
 pub fn parse(bytes: &[u8]) -> Reading<Vec<Mount>> {
     let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| parse_line(line).ok_or(ReadError::Malformed("mountinfo"))).collect()
+    lines
+        .map(|line| parse_line(line).ok_or(ReadError::Malformed("mountinfo")))
+        .collect()
 }
 
 fn parse_line(line: &[u8]) -> Option<Mount> {
@@ -52,12 +54,22 @@ fn parse_line(line: &[u8]) -> Option<Mount> {
     let kind = words.next()?.to_vec();
     let _source = words.next()?;
     let super_options = list(words.next()?);
-    Some(Mount { id, dev, target, options, kind, super_options })
+    Some(Mount {
+        id,
+        dev,
+        target,
+        options,
+        kind,
+        super_options,
+    })
 }
 
 fn device(text: &[u8]) -> Option<u64> {
     let colon = text.iter().position(|b| *b == b':')?;
-    Some(nix::sys::stat::makedev(decimal(&text[..colon])?, decimal(&text[colon + 1..])?))
+    Some(nix::sys::stat::makedev(
+        decimal(&text[..colon])?,
+        decimal(&text[colon + 1..])?,
+    ))
 }
 
 fn list(text: &[u8]) -> Vec<Vec<u8>> {
@@ -69,7 +81,9 @@ fn unescape(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((first, tail)) = rest.split_first() {
-        let octal = tail.get(..3).filter(|d| *first == b'\\' && d.iter().all(|b| (b'0'..=b'7').contains(b)));
+        let octal = tail
+            .get(..3)
+            .filter(|d| *first == b'\\' && d.iter().all(|b| (b'0'..=b'7').contains(b)));
         let value = octal.map(|d| d.iter().fold(0_u32, |sum, b| sum * 8 + u32::from(b - b'0')));
         if let Some(byte) = value.and_then(|v| u8::try_from(v).ok()) {
             out.push(byte);

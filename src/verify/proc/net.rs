@@ -32,19 +32,39 @@ pub struct Tables {
 impl Tables {
     /// Reads them all; absent tables (a protocol that this kernel lacks) are empty.
     pub fn read(entry: &Entry) -> Reading<Tables> {
-        let mut tables = Tables { interfaces: interfaces(&entry.read("net/dev")?), ..Tables::default() };
+        let mut tables = Tables {
+            interfaces: interfaces(&entry.read("net/dev")?),
+            ..Tables::default()
+        };
         for name in ["net/tcp", "net/tcp6"] {
-            tables.add_tcp(&optional(entry, name)?).map_err(|_| ReadError::Malformed(name))?;
+            tables
+                .add_tcp(&optional(entry, name)?)
+                .map_err(|_| ReadError::Malformed(name))?;
         }
         for name in ["net/udp", "net/udp6"] {
-            tables.add_udp(&optional(entry, name)?).map_err(|_| ReadError::Malformed(name))?;
+            tables
+                .add_udp(&optional(entry, name)?)
+                .map_err(|_| ReadError::Malformed(name))?;
         }
-        let internet = tables.listeners.iter().chain(&tables.connections).chain(&tables.udp).map(|s| s.inode);
+        let internet = tables
+            .listeners
+            .iter()
+            .chain(&tables.connections)
+            .chain(&tables.udp)
+            .map(|s| s.inode);
         tables.inodes = internet.filter(|inode| *inode != 0).collect();
         for (name, column) in [("net/unix", 6), ("net/netlink", 9), ("net/packet", 8)] {
             tables.inodes.extend(inodes(&optional(entry, name)?, column));
         }
-        for name in ["net/raw", "net/raw6", "net/icmp", "net/icmp6", "net/packet", "net/udplite", "net/udplite6"] {
+        for name in [
+            "net/raw",
+            "net/raw6",
+            "net/icmp",
+            "net/icmp6",
+            "net/packet",
+            "net/udplite",
+            "net/udplite6",
+        ] {
             let sockets = rows(&optional(entry, name)?).count();
             if sockets > 0 {
                 tables.forbidden.push((name, sockets));
@@ -58,7 +78,11 @@ impl Tables {
             return Ok(());
         }
         for entry in TcpNetEntries::from_read(bytes, procfs::current_system_info())?.0 {
-            let socket = Socket { local: entry.local_address, remote: entry.remote_address, inode: entry.inode };
+            let socket = Socket {
+                local: entry.local_address,
+                remote: entry.remote_address,
+                inode: entry.inode,
+            };
             match entry.state {
                 TcpState::Listen => self.listeners.push(socket),
                 _ if socket.remote.port() != 0 => self.connections.push(socket),
@@ -98,7 +122,11 @@ fn rows(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// `net/unix`; such remains are passed over.
 pub fn inodes(bytes: &[u8], column: usize) -> BTreeSet<u64> {
     rows(bytes)
-        .filter_map(|line| line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).nth(column))
+        .filter_map(|line| {
+            line.split(u8::is_ascii_whitespace)
+                .filter(|w| !w.is_empty())
+                .nth(column)
+        })
         .filter_map(decimal)
         .collect()
 }

@@ -32,7 +32,9 @@ impl Status {
     pub fn parse(bytes: &[u8]) -> Reading<Status> {
         let mut fields = Fields::default();
         for line in bytes.split(|b| *b == b'\n') {
-            let Some(colon) = line.iter().position(|b| *b == b':') else { continue };
+            let Some(colon) = line.iter().position(|b| *b == b':') else {
+                continue;
+            };
             fields.take(&line[..colon], &line[colon + 1..])?;
         }
         fields.finish().ok_or(ReadError::Malformed("status"))
@@ -78,7 +80,19 @@ impl<'a> Fields<'a> {
     }
 
     fn finish(self) -> Option<Status> {
-        let [state, parent, pids, session, threads, uids, gids, privs, mode, filters, caps @ ..] = self.values;
+        let [
+            state,
+            parent,
+            pids,
+            session,
+            threads,
+            uids,
+            gids,
+            privs,
+            mode,
+            filters,
+            caps @ ..,
+        ] = self.values;
         let mut capabilities = [0; 5];
         for (set, value) in capabilities.iter_mut().zip(caps) {
             *set = u64::from_str_radix(std::str::from_utf8(value?).ok()?, 16).ok()?;
@@ -105,14 +119,20 @@ pub fn decimal<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
 }
 
 fn words<T: std::str::FromStr>(text: &[u8]) -> Option<Vec<T>> {
-    text.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).map(decimal).collect()
+    text.split(u8::is_ascii_whitespace)
+        .filter(|w| !w.is_empty())
+        .map(decimal)
+        .collect()
 }
 
 /// The start time in clock ticks after boot, from the bytes of `stat`. The process's name stands in it unescaped, so
 /// everything up to the last parenthesis is passed over.
 pub fn start_ticks(stat: &[u8]) -> Reading<u64> {
     const AFTER_NAME: usize = 19;
-    let end = stat.iter().rposition(|b| *b == b')').ok_or(ReadError::Malformed("stat"))?;
+    let end = stat
+        .iter()
+        .rposition(|b| *b == b')')
+        .ok_or(ReadError::Malformed("stat"))?;
     stat[end + 1..]
         .split(u8::is_ascii_whitespace)
         .filter(|w| !w.is_empty())

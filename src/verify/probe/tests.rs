@@ -1,0 +1,309 @@
+use super::{Outcome, Targets, Tried, UsageError, Verdict, attempt_by_name, escape_set, names};
+use nix::errno::Errno;
+use std::ffi::OsString;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::Path;
+
+fn attempt(name: &str, args: &[&Path]) -> Tried {
+    let args: Vec<OsString> = args.iter().map(|a| a.as_os_str().to_owned()).collect();
+    attempt_by_name(name, &args).unwrap().result
+}
+
+fn text(name: &str, arg: impl ToString) -> Tried {
+    attempt(name, &[Path::new(&arg.to_string())])
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+#[test]
+fn file_attempts_succeed_where_nothing_forbids_them_and_leave_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("a"), "content").unwrap();
+    let before = std::fs::metadata(at("a")).unwrap().permissions();
+    for (name, args) in [
+        ("read", vec![at("a")]),
+        ("list", vec![folder.path().to_owned()]),
+        ("write", vec![at("a")]),
+        ("create", vec![at("b")]),
+        ("rename", vec![at("a"), at("b")]),
+        ("link", vec![at("a"), at("b")]),
+        ("chmod-suid", vec![at("a")]),
+    ] {
+        let args: Vec<&Path> = args.iter().map(AsRef::as_ref).collect();
+        assert_eq!(attempt(name, &args), Tried::Done, "{name}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read(at("a")).unwrap(), b"content");
+    assert_eq!(std::fs::metadata(at("a")).unwrap().permissions(), before);
+}
+
+#[test]
+fn what_is_not_there_is_absent_and_what_is_there_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in ["read", "list", "write", "chmod-suid"] {
+        assert_eq!(attempt(name, &[&at("none")]), Tried::Absent, "{name}");
+    }
+    std::fs::write(at("a"), "a").unwrap();
+    std::fs::write(at("b"), "b").unwrap();
+    let exists = Tried::Error(Errno::EEXIST as i32);
+    assert_eq!(attempt("create", &[&at("a")]), exists);
+    assert_eq!(attempt("rename", &[&at("a"), &at("b")]), exists);
+    assert_eq!(attempt("link", &[&at("a"), &at("b")]), exists);
+    assert_eq!(std::fs::read(at("b")).unwrap(), b"b");
+}
+
+#[test]
+fn a_denial_of_the_kernel_is_recognised() {
+    // The proc file system denies root as well.
+    assert_eq!(
+        attempt("create", &[Path::new("/proc/sys/kernel/pinfold")]),
+        Tried::Denied(Errno::EACCES as i32)
+    );
+    if !is_root() {
+        assert_eq!(
+            attempt("read", &[Path::new("/etc/shadow")]),
+            Tried::Denied(Errno::EACCES as i32)
+        );
+        assert_eq!(
+            attempt("list", &[Path::new("/root")]),
+            Tried::Denied(Errno::EACCES as i32)
+        );
+        assert_eq!(text("signal", 1), Tried::Denied(Errno::EPERM as i32));
+        assert_eq!(text("read-proc", 1), Tried::Denied(Errno::EACCES as i32));
+        assert!(matches!(text("ptrace", 1), Tried::Denied(_)));
+        for name in ["raw-socket", "packet", "mount", "mount-new"] {
+            assert_eq!(attempt(name, &[]), Tried::Denied(Errno::EPERM as i32), "{name}");
+        }
+    }
+}
+
+#[test]
+fn socket_attempts_reach_what_listens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s");
+    assert_eq!(attempt("connect-unix", &[&path]), Tried::Absent);
+    let stream = UnixListener::bind(&path).unwrap();
+    assert_eq!(attempt("connect-unix", &[&path]), Tried::Done);
+    drop(stream);
+    assert_eq!(attempt("connect-unix", &[&path]), Tried::Refused);
+    let datagram = folder.path().join("d");
+    let _datagram = UnixDatagram::bind(&datagram).unwrap();
+    assert_eq!(attempt("connect-unix", &[&datagram]), Tried::Done);
+    let name = format!("pinfold-probe-{}", std::process::id());
+    assert_eq!(text("connect-abstract", &name), Tried::Refused);
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+    let _listener = UnixListener::bind_addr(&address).unwrap();
+    assert_eq!(text("connect-abstract", &name), Tried::Done);
+}
+
+#[test]
+fn internet_attempts_tell_an_answer_from_refusal_and_silence() {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    assert_eq!(text("connect-tcp", address), Tried::Done);
+    drop(tcp);
+    assert_eq!(text("connect-tcp", address), Tried::Refused);
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    assert_eq!(text("udp", silent.local_addr().unwrap()), Tried::TimedOut);
+    let address = silent.local_addr().unwrap();
+    drop(silent);
+    assert_eq!(text("udp", address), Tried::Refused);
+    let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = echo.local_addr().unwrap();
+    let answer = std::thread::spawn(move || {
+        let (_, from) = echo.recv_from(&mut [0; 16]).unwrap();
+        echo.send_to(b"x", from).unwrap();
+    });
+    assert_eq!(text("udp", address), Tried::Done);
+    answer.join().unwrap();
+    assert_eq!(text("connect-tcp", "localhost:1"), Tried::Error(Errno::EINVAL as i32));
+}
+
+#[test]
+fn only_the_brokers_own_no_is_a_denial() {
+    use super::sockets::sort;
+    assert_eq!(sort("HTTP/1.1 200 Connection established"), Tried::Done);
+    assert_eq!(sort("HTTP/1.1 403 Forbidden"), Tried::Denied(Errno::EACCES as i32));
+    for line in ["HTTP/1.1 502 Bad Gateway", "HTTP/1.1 407 x", "", "200", "HTTP/1.1 2000"] {
+        assert_eq!(sort(line), Tried::Error(Errno::EPROTO as i32), "{line:?}");
+    }
+}
+
+#[test]
+fn process_attempts_reach_a_process_of_the_same_user() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    for name in ["signal", "read-proc", "ptrace"] {
+        assert_eq!(text(name, child.id()), Tried::Done, "{name}");
+    }
+    assert!(child.try_wait().unwrap().is_none(), "it is unharmed");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for name in ["signal", "read-proc", "ptrace"] {
+        assert_eq!(text(name, child.id()), Tried::Absent, "{name}");
+        assert_eq!(text(name, "-1"), Tried::Error(Errno::EINVAL as i32), "{name}");
+    }
+}
+
+#[test]
+fn kernel_attempts_get_past_a_kernel_that_allows_them() {
+    for name in ["unshare-user", "keyctl", "userfaultfd", "own-abstract", "own-tcp"] {
+        assert_eq!(attempt(name, &[]), Tried::Done, "{name}");
+    }
+    if is_root() {
+        for name in [
+            "raw-socket",
+            "packet",
+            "mount",
+            "mount-new",
+            "bpf",
+            "core-pattern",
+            "netlink",
+            "perf",
+        ] {
+            assert!(
+                matches!(attempt(name, &[]), Tried::Done | Tried::Absent),
+                "{name}: {:?}",
+                attempt(name, &[])
+            );
+        }
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(attempt("mknod", &[&folder.path().join("n")]), Tried::Done);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn a_terminal_is_told_from_a_file_that_bears_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tty");
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(attempt("open-tty", &[&file]), Tried::Error(Errno::ENOTTY as i32));
+    assert_eq!(attempt("open-tty", &[Path::new("/dev/pts/99999")]), Tried::Absent);
+    // The multiplexer's own end: every open makes a new pair, whose other end goes with it.
+    assert_eq!(attempt("open-tty", &[Path::new("/dev/ptmx")]), Tried::Done);
+}
+
+#[test]
+fn own_attempts_list_what_was_given() {
+    let found = |names: &[&str]| {
+        let args: Vec<OsString> = names.iter().map(Into::into).collect();
+        attempt_by_name("env", &args).unwrap()
+    };
+    assert_eq!(
+        found(&["PATH"]),
+        Outcome {
+            attempt: "env".into(),
+            result: Tried::Done,
+            detail: "PATH".into()
+        }
+    );
+    assert_eq!(found(&["PINFOLD_NEVER_SET"]).result, Tried::Absent);
+    assert!(found(&[]).detail.contains("PATH"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let fds = attempt_by_name("fds", &[]).unwrap();
+    assert_eq!(fds.result, Tried::Done);
+    assert!(fds.detail.contains(&*file.path().to_string_lossy()));
+}
+
+#[test]
+fn every_attempt_has_one_name_and_counts_its_arguments() {
+    let mut all: Vec<_> = names().collect();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+    assert_eq!(
+        attempt_by_name("nothing", &[]),
+        Err(UsageError::Unknown("nothing".into()))
+    );
+    assert!(matches!(
+        attempt_by_name("read", &[]),
+        Err(UsageError::Arguments { attempt: "read", .. })
+    ));
+    assert!(attempt_by_name("vsock", &["x".into()]).is_err());
+}
+
+#[test]
+fn silence_and_errors_are_no_denial_and_a_failed_control_no_proof() {
+    let met = |result| Outcome {
+        attempt: "x".into(),
+        result,
+        detail: String::new(),
+    };
+    let verdict = |control, inside| Verdict::of(&met(control), &met(inside));
+    let denied = Tried::Denied(13);
+    for inside in [denied, Tried::Absent, Tried::Refused] {
+        assert_eq!(verdict(Tried::Done, inside), Verdict::Held);
+        assert_eq!(verdict(Tried::TimedOut, inside), Verdict::Unproven);
+        assert_eq!(verdict(Tried::Refused, inside), Verdict::Unproven);
+    }
+    for inside in [Tried::TimedOut, Tried::Error(5)] {
+        assert_eq!(verdict(Tried::Done, inside), Verdict::Unproven);
+    }
+    for control in [Tried::Done, denied, Tried::TimedOut] {
+        assert_eq!(verdict(control, Tried::Done), Verdict::Escaped);
+    }
+    assert_eq!(verdict(denied, denied), Verdict::DeniedAnyway);
+}
+
+#[test]
+fn an_outcome_survives_json() {
+    for result in [
+        Tried::Done,
+        Tried::Denied(13),
+        Tried::Absent,
+        Tried::Refused,
+        Tried::TimedOut,
+        Tried::Error(5),
+    ] {
+        let outcome = Outcome {
+            attempt: "read".into(),
+            result,
+            detail: "a\u{1b}b".into(),
+        };
+        let json = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome, "{json}");
+    }
+}
+
+#[test]
+fn the_escape_set_names_real_attempts_with_the_right_arguments() {
+    let path = |name: &str| Some(name.into());
+    let targets = Targets {
+        secret: path("/x/secret"),
+        folder: path("/x"),
+        protected: path("/w/.git/config"),
+        protected_folder: path("/w/.git/hooks"),
+        writable: path("/w"),
+        writable_file: path("/w/f"),
+        own: path("/x/own"),
+        socket: path("/x/s"),
+        abstract_name: Some("n".into()),
+        tcp: "127.0.0.1:1".parse().ok(),
+        udp: "127.0.0.1:1".parse().ok(),
+        forbidden: "192.0.2.1:443".parse().ok(),
+        process: crate::base::Pid::new(1),
+        terminal: path("/dev/pts/0"),
+        tokens: vec!["T".into()],
+    };
+    let set = escape_set(&targets);
+    for planned in &set {
+        let found = super::ATTEMPTS.iter().find(|a| a.name == planned.attempt).unwrap();
+        assert!(found.count.contains(&planned.args.len()), "{}", planned.name);
+        assert!(names().any(|name| name == planned.control), "{}", planned.name);
+    }
+    for name in names().filter(|name| !["own-abstract", "own-tcp", "fds"].contains(name)) {
+        assert!(
+            set.iter().any(|planned| planned.attempt == name),
+            "{name} is not in the set"
+        );
+    }
+    let bare = escape_set(&Targets::default());
+    assert!(!bare.is_empty() && bare.len() < set.len());
+}

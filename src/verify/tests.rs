@@ -1,0 +1,327 @@
+//! Against real processes in real namespaces, made by util-linux.
+
+use super::proc::status::{Status, start_ticks};
+use super::proc::{Entry, pids};
+use super::{
+    Birth, EnvSubject, Filters, Finding, IdMap, Identity, Namespaces, NetSubject, Report, Role, Subject, Which, held,
+    running,
+};
+use crate::base::Pid;
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::{Child, Command, Stdio};
+
+/// All the namespaces of a sandbox, and no other layer.
+struct Pen {
+    outer: Child,
+    init: Pid,
+}
+
+const CONFINE: &str = "exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all sh -c";
+
+impl Pen {
+    /// Runs a script as the first process; returns when it has printed a line.
+    fn new(script: &str, stdin: Stdio) -> Pen {
+        let mut outer = Command::new("unshare")
+            .args([
+                "-U",
+                "-r",
+                "-m",
+                "-p",
+                "-n",
+                "-i",
+                "-u",
+                "-C",
+                "-f",
+                "--mount-proc",
+                "--kill-child",
+                "sh",
+                "-c",
+            ])
+            .arg(script)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(outer.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        assert_eq!(line, "ready\n", "unshare works here");
+        let parent = i32::try_from(outer.id()).unwrap();
+        let status = |pid: Pid| {
+            Entry::open(pid)
+                .and_then(|e| e.read("status"))
+                .and_then(|b| Status::parse(&b))
+        };
+        let init = pids()
+            .unwrap()
+            .into_iter()
+            .find(|pid| status(*pid).is_ok_and(|s| s.parent == parent))
+            .unwrap();
+        Pen { outer, init }
+    }
+
+    fn subject(&self) -> Subject {
+        let ticks = Entry::open(self.init)
+            .and_then(|e| e.read("stat"))
+            .and_then(|s| start_ticks(&s))
+            .unwrap();
+        Subject {
+            init: Birth {
+                pid: self.init,
+                start_ticks: ticks,
+            },
+            command: Which::Inside(2),
+            namespaces: Namespaces::of(self.init).unwrap(),
+            uid: IdMap {
+                inside: 0,
+                outside: nix::unistd::getuid().as_raw(),
+            },
+            gid: IdMap {
+                inside: 0,
+                outside: nix::unistd::getgid().as_raw(),
+            },
+            filters: Filters { init: 1, command: 1 },
+            terminal: None,
+            standard: Default::default(),
+            gate: Default::default(),
+            mounts: Vec::new(),
+            limits: Default::default(),
+            network: NetSubject::default(),
+            environment: EnvSubject::default(),
+            landlock: Vec::new(),
+        }
+    }
+
+    fn end(&mut self) {
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.init.get()), nix::sys::signal::SIGKILL);
+        let _ = self.outer.wait();
+    }
+}
+
+impl Drop for Pen {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn of<'a>(report: &'a Report, check: &str) -> Vec<&'a Finding> {
+    report.findings.iter().filter(|f| f.check == check).collect()
+}
+
+fn found(report: &Report, command: &str) -> usize {
+    report.processes.iter().filter(|p| p.command.contains(command)).count()
+}
+
+#[test]
+fn finds_a_process_that_forked_twice_and_made_its_own_session() {
+    let pen = Pen::new(
+        "(setsid sh -c 'sleep 61.5 & exec true' &); sleep 0.1; echo ready; sleep 60",
+        Stdio::null(),
+    );
+    let mut outside = Command::new("sleep").arg("61.75").spawn().unwrap();
+    let report = running(&pen.subject());
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+    assert_eq!(found(&report, "sleep 61.5"), 1);
+    let hidden = report
+        .processes
+        .iter()
+        .find(|p| p.command.contains("sleep 61.5"))
+        .unwrap();
+    assert_eq!((hidden.parent, hidden.role), (pen.init.get(), Role::Tool));
+    assert_eq!(found(&report, "sleep 61.75"), 0, "one outside is not of the tree");
+    assert!(
+        report
+            .processes
+            .iter()
+            .any(|p| p.pid == pen.init && p.role == Role::Init)
+    );
+    assert!(
+        report
+            .processes
+            .iter()
+            .all(|p| Namespaces::of(p.pid).unwrap().pid == pen.subject().namespaces.pid)
+    );
+    assert!(!report.ended);
+}
+
+#[test]
+fn finds_processes_with_odd_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = OsStr::from_bytes(b"a) S 1\n\xffZ");
+    std::fs::copy("/bin/sleep", folder.path().join(name)).unwrap();
+    std::os::unix::fs::symlink(name, folder.path().join("odd")).unwrap();
+    let path = folder.path().join("*Z").display().to_string();
+    let pen = Pen::new(
+        &format!("for odd in {path}; do \"$odd\" 62.5 & done; sleep 0.1; echo ready; sleep 60"),
+        Stdio::null(),
+    );
+    let report = running(&pen.subject());
+    assert_eq!(found(&report, " 62.5"), 1);
+    assert_eq!(of(&report, "namespaces"), Vec::<&Finding>::new());
+    assert!(report.lines().iter().all(|line| !line.contains('\n')));
+}
+
+#[test]
+fn finds_a_descendant_in_a_nested_pid_namespace() {
+    let pen = Pen::new(
+        "unshare -p -f sleep 63.5 & sleep 0.1; echo ready; sleep 60",
+        Stdio::null(),
+    );
+    let report = running(&pen.subject());
+    let strays: Vec<_> = of(&report, "namespaces");
+    assert!(
+        strays
+            .iter()
+            .any(|f| f.problem.contains("outside the sandbox's PID namespace")),
+        "{strays:?}"
+    );
+}
+
+#[test]
+fn namespaces_alone_do_not_pass() {
+    let pen = Pen::new("sleep 60 & echo ready; wait", Stdio::null());
+    let report = held(&pen.subject()).unwrap_err();
+    for check in ["mounts", "capabilities", "privileges", "seccomp", "landlock"] {
+        assert!(!of(&report, check).is_empty(), "{check}");
+    }
+    assert!(report.processes.iter().all(|p| !p.confined));
+    assert_eq!(of(&report, "namespaces"), Vec::<&Finding>::new());
+}
+
+#[test]
+fn sees_what_setpriv_takes_away() {
+    let pen = Pen::new(&format!("{CONFINE} 'sleep 60 & echo ready; wait'"), Stdio::null());
+    let mut subject = pen.subject();
+    subject.standard.extend([outside_null()]);
+    let report = running(&subject);
+    let pipe = |f: &&Finding| !f.problem.contains("working folder");
+    for check in [
+        "namespaces",
+        "capabilities",
+        "privileges",
+        "descriptors",
+        "network",
+        "limits",
+        "environment",
+    ] {
+        assert_eq!(
+            of(&report, check).into_iter().filter(pipe).collect::<Vec<_>>(),
+            Vec::<&Finding>::new(),
+            "{check}"
+        );
+    }
+    assert_eq!(of(&report, "seccomp").len(), report.processes.len());
+}
+
+fn outside_null() -> Identity {
+    let seen = std::fs::metadata("/dev/null").unwrap();
+    Identity {
+        dev: seen.dev(),
+        ino: seen.ino(),
+    }
+}
+
+#[test]
+fn finds_a_descriptor_from_outside_unless_it_was_given() {
+    let file = tempfile::tempfile().unwrap();
+    let seen = file.metadata().unwrap();
+    let given = Identity {
+        dev: seen.dev(),
+        ino: seen.ino(),
+    };
+    let pen = Pen::new(
+        "exec 7<&0; echo ready; sleep 60",
+        Stdio::from(file.try_clone().unwrap()),
+    );
+    let mut subject = pen.subject();
+    let problems = |subject: &Subject| -> Vec<String> {
+        let report = running(subject);
+        let of_init = of(&report, "descriptors")
+            .into_iter()
+            .filter(|f| f.pid == Some(pen.init));
+        of_init.map(|f| f.problem.clone()).collect()
+    };
+    let expected = |n: i32| format!("descriptor {n} is a file or device from outside");
+    assert_eq!(problems(&subject), [expected(0), expected(7)]);
+    subject.standard.extend([given]);
+    assert_eq!(
+        problems(&subject),
+        [expected(7)],
+        "above 2 it is no standard descriptor"
+    );
+}
+
+#[test]
+fn finds_a_socket_of_the_hosts_network() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let pen = Pen::new("echo ready; sleep 60", Stdio::from(OwnedFd::from(listener)));
+    let report = running(&pen.subject());
+    assert!(
+        of(&report, "descriptors")
+            .iter()
+            .any(|f| f.problem == "descriptor 0 is a socket from outside")
+    );
+}
+
+#[test]
+fn a_number_that_was_given_to_a_later_process_is_not_the_launch() {
+    let pen = Pen::new("echo ready; sleep 60", Stdio::null());
+    let mut subject = pen.subject();
+    subject.init.start_ticks += 1;
+    let report = running(&subject);
+    assert!(report.ended && !report.ok());
+}
+
+#[test]
+fn namespaces_that_are_not_the_recorded_ones_are_a_finding() {
+    let pen = Pen::new("echo ready; sleep 60", Stdio::null());
+    let mut subject = pen.subject();
+    subject.namespaces.net = Namespaces::own().unwrap().net;
+    let report = running(&subject);
+    let problems: Vec<_> = of(&report, "namespaces")
+        .into_iter()
+        .map(|f| f.problem.as_str())
+        .collect();
+    assert!(problems.contains(&"the net namespace is the host's"));
+    assert!(problems.contains(&"it is not in the sandbox's namespaces: net"));
+}
+
+#[test]
+fn an_end_is_told_from_a_breach() {
+    let mut pen = Pen::new("echo ready; sleep 60", Stdio::null());
+    let subject = pen.subject();
+    assert!(!running(&subject).ended);
+    pen.end();
+    let report = running(&subject);
+    assert!(report.ended && report.processes.is_empty() && !report.ok());
+    assert!(report.lines()[0].starts_with("ended"));
+}
+
+#[test]
+fn processes_that_end_while_they_are_looked_at_are_no_finding() {
+    let script = "echo ready; while :; do /bin/true & /bin/true; done";
+    let pen = Pen::new(&format!("{CONFINE} '{script}'"), Stdio::null());
+    let mut subject = pen.subject();
+    subject.standard.extend([outside_null()]);
+    for _ in 0..100 {
+        let report = running(&subject);
+        for check in ["namespaces", "privileges", "descriptors"] {
+            assert_eq!(of(&report, check), Vec::<&Finding>::new());
+        }
+    }
+}
+
+#[test]
+fn a_report_reads_as_json() {
+    let pen = Pen::new("echo ready; sleep 60", Stdio::null());
+    let json = serde_json::to_value(running(&pen.subject())).unwrap();
+    assert_eq!(json["processes"][0]["pid"], pen.init.get());
+    assert!(json["findings"][0]["check"].is_string() && json["took_ms"].is_number());
+    assert_eq!(json["checks"].as_array().unwrap().len(), super::CHECKS.len());
+}
