@@ -254,7 +254,7 @@ fn programs_below(prefix: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 fn candidate(path: &Path, source: Source, search: &Search<'_>) -> Result<Candidate, AgentError> {
     let program = match check(path, search.workspace)? {
         Checked::Program(program) => program,
-        // npm's command is a script, unless its post-install step ran; the program is looked up as Node would.
+        // npm's command is a script or a text, unless its post-install step ran; the program is found as Node would.
         Checked::Script(script) => script
             .as_path()
             .ancestors()
