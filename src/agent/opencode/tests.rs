@@ -1,4 +1,5 @@
 use super::*;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
