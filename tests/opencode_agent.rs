@@ -3,7 +3,7 @@
 //!
 //! The program is the one that `PINFOLD_TEST_OPENCODE` names, else the one that `bin/run.sh test` installs into
 //! `target/opencode`. Without either the tests say so and pass, unless `JAIL_MUST_WORK=1`.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 use pinfold::agent::scripted::{self, Call, Script, Server, Step};
 use pinfold::agent::{self, Agent, NotReady, PINNED, Patience, Probe, Program, Search, Side, wait_ready};
@@ -31,7 +31,7 @@ fn program() -> Option<Program> {
             std::env::var_os("JAIL_MUST_WORK").is_none_or(|value| value != "1"),
             "{reason}"
         );
-        writeln!(std::io::stderr(), "skipped: {reason}").unwrap();
+        eprintln!("skipped: {reason}");
         return None;
     };
     let data = AbsPath::root();

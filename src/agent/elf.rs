@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The `e_machine` numbers of the processors that Pinfold is built for, by Rust's name.
 const MACHINES: &[(&str, u16)] = &[("x86_64", 62), ("aarch64", 183)];
+const MAGIC: &[u8] = b"\x7fELF";
 const PT_INTERP: u32 = 3;
 /// Longer names of loaders than this are no names of loaders.
 const LOADER_LIMIT: u64 = 4096;
@@ -17,9 +18,9 @@ const LOADER_LIMIT: u64 = 4096;
 pub(super) enum Image {
     /// A program for this processor; the loader that it asks for, if it is linked dynamically.
     Program { loader: Option<PathBuf> },
-    /// A text that names its interpreter with `#!`.
+    /// No ELF file: mostly a script, or the text that npm leaves where a program belongs.
     Script,
-    /// Anything else, with the reason.
+    /// A program for something else, with the reason.
     Foreign(String),
 }
 
@@ -28,7 +29,7 @@ pub(super) fn read_image(path: &Path) -> io::Result<Image> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
     (&mut file).take(64).read_to_end(&mut head)?;
-    if head.starts_with(b"#!") {
+    if !head.starts_with(MAGIC) {
         return Ok(Image::Script);
     }
     match foreign(&head, std::env::consts::ARCH) {
@@ -42,8 +43,8 @@ pub(super) fn read_image(path: &Path) -> io::Result<Image> {
 
 /// Why these first 64 bytes are no program for `processor`, or nothing.
 fn foreign(head: &[u8], processor: &str) -> Option<String> {
-    if !head.starts_with(b"\x7fELF") || head.len() < 64 {
-        return Some("it is no ELF file".to_owned());
+    if head.len() < 64 {
+        return Some("it is cut off".to_owned());
     }
     if head[4..6] != [2, 1] {
         return Some("it is not a 64-bit little-endian program".to_owned());
@@ -127,9 +128,7 @@ mod tests {
         let mut narrow = arm.clone();
         narrow[4] = 1;
         let table: &[(&[u8], &str)] = &[
-            (b"", "it is no ELF file"),
-            (b"\x7fELF\x02\x01", "it is no ELF file"),
-            (b"MZ\x90\x00", "it is no ELF file"),
+            (b"\x7fELF\x02\x01", "it is cut off"),
             (&narrow, "it is not a 64-bit little-endian program"),
             (&object, "it is an object file, not a program"),
             (&arm, "it is for aarch64, and this machine is x86_64"),
@@ -149,8 +148,10 @@ mod tests {
     fn tells_scripts_and_damaged_programs() {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("script");
-        std::fs::write(&script, "#!/usr/bin/env node\n").unwrap();
-        assert_eq!(read_image(&script).unwrap(), Image::Script);
+        for text in ["#!/usr/bin/env node\n", "echo not installed\n", ""] {
+            std::fs::write(&script, text).unwrap();
+            assert_eq!(read_image(&script).unwrap(), Image::Script, "{text:?}");
+        }
         let cut = dir.path().join("cut");
         let whole = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         std::fs::write(&cut, &whole[..64]).unwrap();

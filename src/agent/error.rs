@@ -24,7 +24,7 @@ pub enum AgentError {
     NotExecutable { path: PathBuf },
     #[error("{path:?} is not a program for this machine: {reason}")]
     WrongMachine { path: PathBuf, reason: String },
-    #[error("{path:?} is a script, and the program that it starts is not installed beside it")]
+    #[error("{path:?} is no program but a script, and the program that it stands for is not installed beside it")]
     OnlyScript { path: PathBuf, package: &'static str },
     #[error("{path:?} lies inside the workspace, where a sandboxed agent could replace it")]
     InWorkspace { path: PathBuf },

@@ -1,15 +1,20 @@
 //! Installs OpenCode from npm into Pinfold's own data folder: never globally, whole or not at all.
 
+mod error;
+
+pub use error::InstallError;
+
 use super::elf::{Image, read_image};
 use super::opencode::{folder, packages, program_in};
 use super::program::{Checked, check, on_path, trusted_path};
-use crate::base::{AbsPath, Explain, Kind, PathError};
+use crate::base::AbsPath;
+use error::{files, npm_error};
 use fs2::FileExt;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -47,72 +52,6 @@ pub struct Installation<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// For everything.
     pub limit: Duration,
-}
-
-/// Why nothing was installed. What was installed before is untouched.
-#[derive(Debug, thiserror::Error)]
-pub enum InstallError {
-    #[error("npm is not on PATH")]
-    NoNpm,
-    #[error("npm cannot install {package}: {code} {summary:?}")]
-    Registry {
-        package: String,
-        code: String,
-        summary: String,
-    },
-    #[error("npm did not install {package} ({status}): {said:?}")]
-    Npm {
-        package: String,
-        status: ExitStatus,
-        said: String,
-    },
-    #[error("the disk is full at {place:?}")]
-    DiskFull { place: PathBuf },
-    #[error("OpenCode was not installed within {} seconds while {doing}", limit.as_secs())]
-    TooSlow { limit: Duration, doing: &'static str },
-    #[error("{package} holds no program for this machine")]
-    NoProgram { package: String, source: super::AgentError },
-    #[error("{package} holds a script instead of a program")]
-    Script { package: String },
-    #[error("cannot {step} {place:?}: {source}")]
-    Files {
-        step: &'static str,
-        place: PathBuf,
-        source: io::Error,
-    },
-    #[error(transparent)]
-    Path(#[from] PathError),
-}
-
-impl Explain for InstallError {
-    fn kind(&self) -> Kind {
-        match self {
-            InstallError::NoNpm | InstallError::Registry { .. } => Kind::NotFound,
-            InstallError::NoProgram { .. } | InstallError::Script { .. } => Kind::Target,
-            InstallError::Files { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Kind::Permission,
-            InstallError::Path(_) => Kind::Config,
-            _ => Kind::Startup,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            InstallError::NoNpm => {
-                "install it (Debian, Ubuntu: apt install npm), or install OpenCode yourself so that it is on PATH"
-            }
-            InstallError::Registry { .. } => {
-                "npm needs its registry: check the network, the proxy variables and npm's `registry` setting"
-            }
-            InstallError::DiskFull { .. } => "about 200 MB are needed there, and as much in npm's cache",
-            InstallError::TooSlow { .. } => "try again: npm's cache keeps what has arrived",
-            InstallError::Npm { .. } => "npm's own log says more",
-            InstallError::NoProgram { .. } | InstallError::Script { .. } => {
-                "install OpenCode yourself so that it is on PATH"
-            }
-            InstallError::Files { .. } | InstallError::Path(_) => "check the data folder and its owner",
-        })
-        .map(str::to_owned)
-    }
 }
 
 impl Installation<'_> {
@@ -319,39 +258,6 @@ fn collect(mut source: impl io::Read + Send + 'static) -> JoinHandle<Vec<u8>> {
         }
         kept
     })
-}
-
-/// npm names its error by a code in JSON on its standard output; the codes of the system are among them.
-fn npm_error(package: &str, place: &Path, status: ExitStatus, json: &[u8], text: &[u8]) -> InstallError {
-    let json: serde_json::Value = serde_json::from_slice(json).unwrap_or_default();
-    let field = |name: &str| {
-        json["error"][name]
-            .as_str()
-            .unwrap_or_default()
-            .chars()
-            .take(400)
-            .collect::<String>()
-    };
-    let (package, code, summary) = (package.to_owned(), field("code"), field("summary"));
-    match code.as_str() {
-        "ENOSPC" | "EDQUOT" => InstallError::DiskFull {
-            place: place.to_owned(),
-        },
-        "" => {
-            let said = String::from_utf8_lossy(text);
-            let said = said.trim().chars().take(400).collect();
-            InstallError::Npm { package, status, said }
-        }
-        _ => InstallError::Registry { package, code, summary },
-    }
-}
-
-fn files(step: &'static str, place: &Path) -> impl FnOnce(io::Error) -> InstallError {
-    let place = place.to_owned();
-    move |source| match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => InstallError::DiskFull { place },
-        _ => InstallError::Files { step, place, source },
-    }
 }
 
 #[cfg(test)]

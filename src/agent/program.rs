@@ -176,6 +176,8 @@ mod tests {
         std::fs::write(&plain, "text").unwrap();
         assert!(matches!(check(&plain, None), Err(AgentError::NotExecutable { .. })));
         std::fs::set_permissions(&plain, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(check(&plain, None), Ok(Checked::Script(_))));
+        std::fs::write(&plain, b"\x7fELF\x01\x01").unwrap();
         assert!(matches!(check(&plain, None), Err(AgentError::WrongMachine { .. })));
         assert!(matches!(check(dir.path(), None), Err(AgentError::NotExecutable { .. })));
     }

@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn takes_the_first_three_numbers() {
-        let table: &[(&[u8], Option<(u32, u32, u32)>)] = &[
+        let table: [(&[u8], _); 11] = [
             (b"1.18.33\n", Some((1, 18, 33))),
             (b"opencode v2.0.20\n", Some((2, 0, 20))),
             (b"0.0.0-dev-202609212252", Some((0, 0, 0))),
@@ -63,7 +63,7 @@ mod tests {
         ];
         for (text, expected) in table {
             let got = Version::first_in(text).map(|v| (v.major, v.minor, v.patch));
-            assert_eq!(got, *expected, "{}", text.escape_ascii());
+            assert_eq!(got, expected, "{}", text.escape_ascii());
         }
     }
 }

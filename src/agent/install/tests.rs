@@ -1,4 +1,6 @@
 use super::*;
+use crate::base::Explain as _;
+use std::path::PathBuf;
 
 /// A folder with a `bin/npm` that does what `script` says instead of asking a registry.
 struct Machine {
