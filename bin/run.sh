@@ -3,7 +3,7 @@
 #
 #   bin/run.sh demo [option…]    build if needed, then show OpenCode in its two sandboxes and what it cannot do
 #   bin/run.sh test [filter…]    get what the tests need, then run the whole suite
-#   bin/run.sh bench [name…]     build for speed and print the measurements as a table
+#   bin/run.sh bench             build for speed and print the measurements as a table
 #   bin/run.sh VERB [argument…]  run pinfold with that verb
 set -eu
 
@@ -255,7 +255,7 @@ run_bench() {
     need_cargo
     fetch_crates
     cd "$root"
-    exec cargo bench --quiet --locked --bench launch -- "$@"
+    exec cargo bench --quiet --locked --bench launch
 }
 
 usage() { sed -n 's/^# \{0,1\}//; 2,7p' "$root/bin/run.sh"; }
@@ -272,8 +272,7 @@ case $verb in
         run_tests "$@"
         ;;
     bench)
-        shift
-        run_bench "$@"
+        run_bench
         ;;
     '')
         usage >&2
