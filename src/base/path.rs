@@ -1,7 +1,9 @@
 //! Absolute paths without `.` or `..`; bytes, not text.
 
+use super::text::visible;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
 /// Why a path was not taken.
@@ -67,19 +69,98 @@ impl AsRef<Path> for AbsPath {
 }
 
 impl std::fmt::Display for AbsPath {
+    /// For a person: control and hidden characters and bytes that are not UTF-8 are escaped, so it is no path to open.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.display().fmt(f)
+        f.write_str(&visible(&self.0))
     }
+}
+
+/// A path in JSON: its text, or `{"bytes": "<hexadecimal>"}` when it is not UTF-8.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Bytes { bytes: String },
 }
 
 impl Serialize for AbsPath {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.to_string_lossy().serialize(serializer)
+        match self.0.to_str() {
+            Some(text) => serializer.serialize_str(text),
+            None => Written::Bytes {
+                bytes: super::ids::hex(self.0.as_os_str().as_bytes()),
+            }
+            .serialize(serializer),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for AbsPath {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        AbsPath::new(PathBuf::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+        let path = match Written::deserialize(deserializer)? {
+            Written::Text(text) => OsString::from(text),
+            Written::Bytes { bytes } => OsString::from_vec(unhex(&bytes).ok_or_else(|| {
+                serde::de::Error::custom("the bytes of a path are pairs of lower-case hexadecimal digits")
+            })?),
+        };
+        AbsPath::new(PathBuf::from(path)).map_err(serde::de::Error::custom)
+    }
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |b: u8| match b {
+        b'0'..=b'9' => Some(b - b'0'),
+        b'a'..=b'f' => Some(b - b'a' + 10),
+        _ => None,
+    };
+    let pairs = text.as_bytes().chunks(2);
+    pairs
+        .map(|pair| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_utf8_path_is_a_plain_string_in_json() {
+        let path = AbsPath::new("/a b/ü").unwrap();
+        assert_eq!(serde_json::to_string(&path).unwrap(), "\"/a b/ü\"");
+    }
+
+    #[test]
+    fn another_path_is_its_bytes_in_json() {
+        let path = AbsPath::new(OsStr::from_bytes(b"/p\nq \xff")).unwrap();
+        assert_eq!(serde_json::to_string(&path).unwrap(), r#"{"bytes":"2f700a7120ff"}"#);
+        assert_eq!(path.to_string(), "/p\\nq \\xff");
+    }
+
+    #[test]
+    fn refuses_json_that_is_no_absolute_path() {
+        for json in [
+            r#""a""#,
+            r#""/a/../b""#,
+            r#""/a\u0000""#,
+            r#"{"bytes":"2"}"#,
+            r#"{"bytes":"2F"}"#,
+            r#"{"bytes":"61"}"#,
+            "3",
+        ] {
+            assert!(serde_json::from_str::<AbsPath>(json).is_err(), "{json}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_survives_json(bytes in proptest::collection::vec(1u8.., 0..40)) {
+            let mut raw = b"/".to_vec();
+            raw.extend(bytes);
+            if let Ok(path) = AbsPath::new(OsStr::from_bytes(&raw)) {
+                let json = serde_json::to_string(&path).unwrap();
+                prop_assert_eq!(serde_json::from_str::<AbsPath>(&json).unwrap(), path);
+            }
+        }
     }
 }
