@@ -1,7 +1,52 @@
-//! The command line.
+//! The command line: one file for each verb.
 #![forbid(unsafe_code)]
 
-/// One verb, then out.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+mod args;
+mod completions;
+mod output;
+mod run;
+mod start_up;
+mod status;
+mod wish;
+
+use crate::base::{Fault, Kind};
+use args::{Cli, Verb};
+use clap::Parser as _;
+use std::process::ExitCode;
+
+/// What a verb comes to.
+type Outcome = Result<ExitCode, Fault>;
+
+/// Sanitises the process, parses its arguments, runs one verb and prints at most one error.
+pub fn main() -> ExitCode {
+    if let Err(errno) = start_up::sanitise() {
+        output::tell(format_args!("pinfold: this process cannot be put in order ({errno})"));
+        return ExitCode::from(status::OWN_FAILURE);
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let wraps = status::wraps_a_command(&cli.verb);
+    let as_json = status::wants_json(&cli.verb);
+    dispatch(cli.verb).unwrap_or_else(|fault| {
+        output::fail(&fault, as_json);
+        ExitCode::from(match (wraps, fault.kind()) {
+            (true, Kind::Unconfined | Kind::Permission) => status::REFUSED,
+            (true, _) => status::OWN_FAILURE,
+            (false, Kind::Config) => 2,
+            (false, _) => 1,
+        })
+    })
+}
+
+fn dispatch(verb: Verb) -> Outcome {
+    match verb {
+        Verb::Run(args) => run::run(args),
+        Verb::Completions { shell } => Ok(completions::print(shell)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }

@@ -226,7 +226,7 @@ fn failed(ops: &[Op], op: u16, errno: Errno) -> SpawnError {
 
 /// One operation in words, for an error.
 pub fn describe(op: &Op) -> String {
-    let place = |verb: &str, at: &AbsPath| format!("{verb} {}", crate::base::visible(at.as_path().as_os_str()));
+    let place = |verb: &str, at: &AbsPath| format!("{verb} {}", crate::base::text::visible(at.as_path().as_os_str()));
     match op {
         Op::Namespaces => "making the namespaces".into(),
         Op::MapIds { .. } => "mapping the user id".into(),

@@ -19,7 +19,11 @@ impl PolicyJudge {
 
 impl Judge for PolicyJudge {
     fn judge(&self, host: &str, port: Port) -> Verdict {
-        todo()
+        match decide(&self.0, host, port) {
+            Decision::Allowed { name, rule } => Verdict::Allow { rule, name },
+            Decision::Service { name, address } => Verdict::Service { address, name },
+            Decision::Refused(refusal) => Verdict::Refuse { reason: refusal.to_string() },
+        }
     }
     fn address(&self, ip: IpAddr) -> Result<(), &'static str> {
         address_allowed(ip)

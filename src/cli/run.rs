@@ -1,0 +1,95 @@
+//! `pinfold run`: one command in one sandbox.
+
+use super::Outcome;
+use super::args::Run;
+use super::output::{say, say_json, tell};
+use crate::base::text::visible;
+use crate::base::{Explain, Kind};
+use crate::launch::run::{Progress, dry_run, line};
+use crate::launch::{Setting, Wish};
+use crate::policy::explain;
+use crate::sandbox::{Exit, describe};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// The descriptor that was named is not one to write to.
+#[derive(Debug, thiserror::Error)]
+#[error("--status-fd {0} is not an open descriptor above 2")]
+struct StatusFd(i32);
+
+impl Explain for StatusFd {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+    fn hint(&self) -> Option<String> {
+        Some("open it in the calling shell, for example with 3>status.json".into())
+    }
+}
+
+/// Runs it, and passes its exit status on.
+pub fn run(args: Run) -> Outcome {
+    let mut status = args.status_fd.map(open).transpose()?;
+    let setting = Setting::find()?;
+    let program = args.command.first().cloned().unwrap_or_default();
+    let wish = Wish::from(args.grants);
+    if args.dry_run {
+        return show_plan(&wish, args.command, &setting, args.json);
+    }
+    let exit = line(&wish, args.command, &setting, &mut |progress| {
+        if let Progress::Changed(paths) = &progress {
+            warn(paths);
+        }
+        if let Some(status) = status.as_mut() {
+            let _ = writeln!(status, "{}", event(&progress));
+        }
+    })?;
+    if let Exit::NotExecuted(errno) = exit {
+        tell(format_args!("pinfold: {} cannot be run inside: {}", visible(&program), errno.desc()));
+        tell("  only granted paths are visible: `pinfold why PATH` says which, --read PATH grants one");
+    }
+    Ok(ExitCode::from(exit.status()))
+}
+
+fn open(fd: i32) -> Result<File, StatusFd> {
+    crate::sys::descriptor::inherited(fd).map(File::from).map_err(|_| StatusFd(fd))
+}
+
+/// Protected paths that a mount could not cover, because nothing stood there.
+pub fn warn(paths: &[crate::base::AbsPath]) {
+    for path in paths {
+        tell(format_args!("pinfold: look at {} before you use it: the command made it", visible(path.as_path())));
+    }
+}
+
+fn event(progress: &Progress<'_>) -> serde_json::Value {
+    use serde_json::json;
+    match progress {
+        Progress::Held { launch, first, command } => {
+            json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command})
+        }
+        Progress::Verified(report) => json!({"event": "verified", "report": report}),
+        Progress::Released => json!({"event": "released"}),
+        Progress::Ended(exit) => {
+            let signal = match exit {
+                Exit::Signal(number) => Some(*number),
+                _ => None,
+            };
+            json!({"event": "ended", "status": exit.status(), "signal": signal})
+        }
+        Progress::Changed(paths) => json!({"event": "changed", "paths": paths}),
+    }
+}
+
+fn show_plan(wish: &Wish, argv: Vec<OsString>, setting: &Setting, as_json: bool) -> Outcome {
+    let (policy, ops) = dry_run(wish, argv, setting)?;
+    if as_json {
+        say_json(&serde_json::json!({"policy": explain(&policy), "plan": ops}));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for op in &ops {
+        say(describe(op));
+    }
+    Ok(ExitCode::SUCCESS)
+}

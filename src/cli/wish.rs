@@ -1,0 +1,22 @@
+//! Grants as typed, in the words of a launch.
+
+use super::args::Grants;
+use crate::launch::Wish;
+
+impl From<Grants> for Wish {
+    fn from(grants: Grants) -> Wish {
+        let words = |paths: Vec<std::path::PathBuf>| paths.into_iter().map(Into::into).collect();
+        Wish {
+            profile: grants.profile,
+            allow: words(grants.allow),
+            read: words(grants.read),
+            allow_domains: grants.allow_domain,
+            services: grants.service,
+            listen_ports: grants.listen_port,
+            open_ports: grants.open_port,
+            block_net: grants.block_net,
+            env: grants.env,
+            workdir: grants.workdir.map(Into::into),
+        }
+    }
+}
