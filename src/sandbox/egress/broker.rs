@@ -87,7 +87,9 @@ impl Broker {
         Broker { limits, ..self }
     }
 
-    /// Accepts for ever. Dropping the future closes every connection and writes their closing lines.
+    /// Accepts for ever on a listener of the sandbox's namespace. Dropping the future closes every connection and writes
+    /// their closing lines; a look-up that hangs keeps its thread, so end the runtime with `shutdown_background`.
+    /// Each connection takes two descriptors: raise the soft limit of open files to the hard one first.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) -> Infallible {
         let mut sessions = JoinSet::new();
         let mut turned_away = JoinSet::new();

@@ -1,7 +1,7 @@
 //! Connecting to one of the checked addresses, and to nothing else.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -26,15 +26,14 @@ async fn race(addresses: &[SocketAddr], stagger: Duration) -> io::Result<TcpStre
         } else if tries.is_empty() {
             return Err(last);
         }
-        while !tries.is_empty() {
-            tokio::select! {
-                Some(tried) = tries.join_next() => match tried {
-                    Ok(Ok(stream)) => return Ok(stream),
-                    Ok(Err(error)) => { last = error; break }
-                    Err(_) => break,
-                },
-                () = sleep(stagger), if waiting.len() > 0 => break,
-            }
+        tokio::select! {
+            Some(tried) = tries.join_next() => match tried {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => last = error,
+                // A try that panicked counts as one that failed.
+                Err(_) => {}
+            },
+            () = sleep(stagger), if waiting.len() > 0 => {}
         }
     }
 }
@@ -49,6 +48,22 @@ async fn reach(address: SocketAddr) -> io::Result<TcpStream> {
     socket.set_keepalive(true)?;
     socket.set_nodelay(true)?;
     socket.connect(address).await
+}
+
+/// Whether this address is the host itself, under whatever address an interface has: the source that the kernel picks for
+/// it is then the address itself. Asked of an unsent datagram socket, so nothing leaves.
+pub fn is_own(ip: IpAddr) -> bool {
+    let any: IpAddr = if ip.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    let source = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((ip, 9))?;
+        socket.local_addr()
+    };
+    source().is_ok_and(|source: SocketAddr| source.ip() == ip)
 }
 
 /// The same addresses, each once, the two families taking turns: one that is dead costs one `stagger`, not many.
@@ -72,8 +87,15 @@ pub fn interleaved(addresses: &[IpAddr]) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::interleaved;
+    use super::{interleaved, is_own};
     use std::net::IpAddr;
+
+    #[test]
+    fn knows_the_hosts_own_address_from_another() {
+        assert!(is_own([127, 0, 0, 1].into()));
+        assert!(!is_own([127, 0, 0, 2].into()));
+        assert!(!is_own([192, 0, 2, 1].into()));
+    }
 
     #[test]
     fn families_take_turns_and_none_is_lost() {

@@ -233,7 +233,7 @@ pub fn is_text(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Malformed, Scan, split};
-    use proptest::prelude::{any, proptest};
+    use proptest::prelude::{any, prop, proptest};
 
     fn scan(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
         Scan::default().advance(bytes, 64)
@@ -303,5 +303,4 @@ mod tests {
             assert_eq!(fields.0.len(), lines.matches(':').count());
         }
     }
-    use proptest::prelude::prop;
 }

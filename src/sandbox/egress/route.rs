@@ -3,7 +3,7 @@
 use super::account::Account;
 use super::answer::Answer;
 use super::broker::Broker;
-use super::dial::{dial, interleaved};
+use super::dial::{dial, interleaved, is_own};
 use super::judge::Verdict;
 use super::log::Line;
 use crate::base::Port;
@@ -90,6 +90,8 @@ async fn checked(broker: &Broker, name: &str, host: &str, port: Port, line: &Lin
     let (mut good, mut bad) = (Vec::new(), None);
     for ip in interleaved(&found) {
         match broker.judge.address(ip) {
+            // A public address of this host leads to its services as much as the loopback does.
+            Ok(()) if is_own(ip) => bad = bad.or(Some((ip, "this host's own"))),
             Ok(()) => good.push(SocketAddr::new(ip, port.get())),
             Err(kind) => bad = bad.or(Some((ip, kind))),
         }

@@ -1,7 +1,8 @@
 //! Each denial beside a control that succeeds.
 
 use super::double::{Far, Names, Rig, Table, brisk, tunnel, usual_names};
-use crate::sandbox::egress::Limits;
+use crate::base::Port;
+use crate::sandbox::egress::{Judge, Limits, Verdict};
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -87,6 +88,49 @@ async fn an_allowed_name_at_loopback_is_refused_with_the_address_and_the_way() {
         "{answer}"
     );
     assert!(answer.contains("--service NAME=ADDRESS:443"), "{answer}");
+}
+
+/// Takes every address, as the policy takes every public one.
+struct Unchecked(Table);
+
+impl Judge for Unchecked {
+    fn judge(&self, host: &str, port: Port) -> Verdict {
+        self.0.judge(host, port)
+    }
+    fn address(&self, _: IpAddr) -> Result<(), &'static str> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_hosts_own_address_is_refused_even_where_its_kind_is_not() {
+    let far = Far::mirror("127.0.0.1").await;
+    let other = Far::mirror("127.0.0.2").await;
+    let known = vec![("own.test", ips("127.0.0.1")), ("ok.test", ips("127.0.0.2"))];
+    let table = Table {
+        allow: vec!["own.test", "ok.test"],
+        ..Table::default()
+    };
+    let rig = Rig::new(
+        Unchecked(table),
+        Names {
+            known,
+            ..Names::default()
+        },
+    )
+    .await;
+    let ask = |name, port| {
+        rig.ask(format!(
+            "GET http://{name}:{port}/ HTTP/1.1\r\nConnection: close\r\n\r\n"
+        ))
+    };
+    let answer = ask("own.test", far.port()).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 403 ") && answer.contains("is this host's own"),
+        "{answer}"
+    );
+    assert!(ask("ok.test", other.port()).await.starts_with("HTTP/1.1 200 "));
+    assert_eq!((far.seen(), other.seen()), (0, 1));
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use crate::base::{LaunchId, Port};
 use crate::sandbox::egress::{Addresses, Broker, Judge, Limits, Log, Resolve, Verdict};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde_json::Value;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -88,10 +89,11 @@ pub struct Rig {
 }
 
 impl Rig {
-    pub async fn new(table: Table, names: Names) -> Rig {
+    pub async fn new(table: impl Judge + 'static, names: Names) -> Rig {
         Rig::with_limits(table, names, brisk()).await
     }
-    pub async fn with_limits(table: Table, names: Names, limits: Limits) -> Rig {
+    pub async fn with_limits(table: impl Judge + 'static, names: Names, limits: Limits) -> Rig {
+        raise_open_files();
         let dir = tempfile::tempdir().unwrap();
         let log = Log::open(dir.path().join("egress.log")).unwrap();
         let broker = Broker::new(LaunchId::fresh(), table, log)
@@ -126,6 +128,13 @@ impl Rig {
         let text = std::fs::read_to_string(self.dir.path().join("egress.log")).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// As the process that runs a broker does: the usual soft limit of 1024 is five hundred connections of two descriptors,
+/// and tests run side by side.
+fn raise_open_files() {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, hard.min(16_384), hard).unwrap();
 }
 
 pub fn usual_names() -> Names {
