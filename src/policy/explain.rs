@@ -64,6 +64,7 @@ pub fn explain(policy: &Policy) -> Explanation {
         };
         lines.push(line(section, &note.subject, &effect, Some(note.origin.clone())));
     }
+    lines.sort_by_key(|line| line.section);
     Explanation {
         profile: policy.profile.clone(),
         root: policy.root.clone(),
@@ -81,20 +82,41 @@ fn files(policy: &Policy) -> Vec<Line> {
             (_, Access::Read) => "read",
             (_, Access::ReadWrite) => "read and write",
         };
-        let from = if bind.source == bind.target { String::new() } else { format!(", from {}", shown(&bind.source)) };
-        lines.push(line(Section::File, &bind.target.to_string(), &format!("{access}{from}"), Some(bind.origin.clone())));
+        let from = if bind.source == bind.target {
+            String::new()
+        } else {
+            format!(", from {}", shown(&bind.source))
+        };
+        lines.push(line(
+            Section::File,
+            &bind.target.to_string(),
+            &format!("{access}{from}"),
+            Some(bind.origin.clone()),
+        ));
     }
     for link in &policy.links {
-        lines.push(line(Section::Link, &link.at.to_string(), &format!("link to {}", escaped(&link.to.display())), None));
+        lines.push(line(
+            Section::Link,
+            &link.at.to_string(),
+            &format!("link to {}", escaped(&link.to.display())),
+            None,
+        ));
     }
     for made in &policy.made {
         let effect = match &made.content {
             Content::Scratch { size, shared: false } => format!("private folder of at most {} MiB", size >> 20),
-            Content::Scratch { size, shared: true } => format!("private folder for all users of at most {} MiB", size >> 20),
+            Content::Scratch { size, shared: true } => {
+                format!("private folder for all users of at most {} MiB", size >> 20)
+            }
             Content::Sealed => "private read-only folder".to_owned(),
             Content::File(bytes) => format!("private read-only file of {} bytes", bytes.len()),
         };
-        lines.push(line(Section::Private, &made.at.to_string(), &effect, Some(made.origin.clone())));
+        lines.push(line(
+            Section::Private,
+            &made.at.to_string(),
+            &effect,
+            Some(made.origin.clone()),
+        ));
     }
     for protected in &policy.protected {
         let effect = match protected.kind {
@@ -102,10 +124,20 @@ fn files(policy: &Policy) -> Vec<Line> {
             Some(FileKind::Link) => "a link; reported after exit if it changes",
             Some(_) => "read only",
         };
-        lines.push(line(Section::Protected, &protected.path.to_string(), &format!("{effect}: {}", protected.reason), None));
+        lines.push(line(
+            Section::Protected,
+            &protected.path.to_string(),
+            &format!("{effect}: {}", protected.reason),
+            None,
+        ));
     }
     for mask in &policy.masked {
-        lines.push(line(Section::Masked, &mask.to_string(), "not readable", noted(policy, Topic::Mask, &shown(mask))));
+        lines.push(line(
+            Section::Masked,
+            &mask.to_string(),
+            "not readable",
+            noted(policy, Topic::Mask, &shown(mask)),
+        ));
     }
     lines
 }
@@ -118,20 +150,53 @@ fn network(policy: &Policy) -> Vec<Line> {
         Network::Brokered => "TCP to the names below, through the broker; everything else is refused",
     };
     lines.push(line(Section::Network, "network", effect, None));
-    let ports = |rule: &Rule| rule.ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let ports = |rule: &Rule| {
+        rule.ports
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     for rule in &network.allow {
-        lines.push(line(Section::Network, &rule.text, &format!("allowed on {}", ports(rule)), Some(rule.origin.clone())));
+        lines.push(line(
+            Section::Network,
+            &rule.text,
+            &format!("allowed on {}", ports(rule)),
+            Some(rule.origin.clone()),
+        ));
     }
     for rule in &network.deny {
-        lines.push(line(Section::Network, &rule.text, "denied on every port", Some(rule.origin.clone())));
+        lines.push(line(
+            Section::Network,
+            &rule.text,
+            "denied on every port",
+            Some(rule.origin.clone()),
+        ));
     }
     for (name, service) in &network.services {
-        lines.push(line(Section::Network, name, &format!("service at {}", service.address), Some(service.origin.clone())));
+        lines.push(line(
+            Section::Network,
+            name,
+            &format!("service at {}", service.address),
+            Some(service.origin.clone()),
+        ));
     }
     let groups = [
-        ("open", &network.open_ports, "the host's port shows on the sandbox's loopback"),
-        ("listen", &network.listen_ports, "the host may reach this port of the sandbox"),
-        ("closed", &network.closed_ports, "nothing inside may connect to it; only the supervisor's join"),
+        (
+            "open",
+            &network.open_ports,
+            "the host's port shows on the sandbox's loopback",
+        ),
+        (
+            "listen",
+            &network.listen_ports,
+            "the host may reach this port of the sandbox",
+        ),
+        (
+            "closed",
+            &network.closed_ports,
+            "nothing inside may connect to it; only the supervisor's join",
+        ),
     ];
     for (word, ports, effect) in groups {
         for port in ports {
@@ -145,12 +210,27 @@ fn network(policy: &Policy) -> Vec<Line> {
 
 /// The origin that a note keeps for something that has none of its own.
 pub(super) fn noted(policy: &Policy, topic: Topic, subject: &str) -> Option<Origin> {
-    policy.notes.iter().find(|note| note.topic == topic && note.subject == subject).map(|note| note.origin.clone())
+    policy
+        .notes
+        .iter()
+        .find(|note| note.topic == topic && note.subject == subject)
+        .map(|note| note.origin.clone())
 }
 
-/// Text of unknown origin with its control characters escaped.
+/// Text of unknown origin with what does not show, or changes how the rest shows, escaped.
 pub(super) fn escaped(text: &dyn fmt::Display) -> String {
-    text.to_string().chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<String>() } else { c.to_string() }.chars().collect::<Vec<_>>()).collect()
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    let mut shown = String::new();
+    for c in text.to_string().chars() {
+        match hidden(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    shown
 }
 
 pub(super) fn shown(path: &AbsPath) -> String {
@@ -158,7 +238,12 @@ pub(super) fn shown(path: &AbsPath) -> String {
 }
 
 fn line(section: Section, subject: &str, effect: &str, origin: Option<Origin>) -> Line {
-    Line { section, subject: escaped(&subject), effect: escaped(&effect), origin }
+    Line {
+        section,
+        subject: escaped(&subject),
+        effect: escaped(&effect),
+        origin,
+    }
 }
 
 impl fmt::Display for Origin {

@@ -34,7 +34,7 @@ pub enum Promise {
 /// Where a line of the policy comes from, for `explain` and `why`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Origin {
-    /// A profile's name, `command line`, `agent` or `built in`.
+    /// A profile's name, `command line`, `workspace`, `agent` or `built in`.
     pub source: String,
     /// The key or flag as written, for example `filesystem.read[3]` or `--allow`.
     pub key: String,

@@ -13,9 +13,17 @@ pub(super) fn resolve(profile: &Profile, request: &Request, notes: &mut Vec<Note
     let typed = |flag: &str, text: &String| Entry {
         text: text.clone(),
         optional: false,
-        origin: Origin { source: "command line".to_owned(), key: flag.to_owned(), why: None },
+        origin: Origin {
+            source: "command line".to_owned(),
+            key: flag.to_owned(),
+            why: None,
+        },
     };
-    let asked: Vec<Entry> = request.allow_domains.iter().map(|text| typed("--allow-domain", text)).collect();
+    let asked: Vec<Entry> = request
+        .allow_domains
+        .iter()
+        .map(|text| typed("--allow-domain", text))
+        .collect();
     let offered: Vec<Entry> = request.services.iter().map(|text| typed("--service", text)).collect();
     if blocked && !asked.is_empty() {
         return Err(ResolveError::NoNetwork("--allow-domain"));
@@ -33,12 +41,21 @@ pub(super) fn resolve(profile: &Profile, request: &Request, notes: &mut Vec<Note
         entries.map(one).collect::<Result<Vec<Rule>, ResolveError>>()
     };
     let mut ports = |word: &str, flag: &str, written: &[(Port, Origin)], asked: &[Port]| {
-        let typed = Origin { source: "command line".to_owned(), key: flag.to_owned(), why: None };
+        let typed = Origin {
+            source: "command line".to_owned(),
+            key: flag.to_owned(),
+            why: None,
+        };
         let mut all: BTreeMap<Port, Origin> = written.iter().cloned().collect();
         all.extend(asked.iter().map(|port| (*port, typed.clone())));
         for (port, origin) in &all {
             let subject = format!("{word} {port}");
-            notes.push(Note { topic: Topic::Port, subject, text: String::new(), origin: origin.clone() });
+            notes.push(Note {
+                topic: Topic::Port,
+                subject,
+                text: String::new(),
+                origin: origin.clone(),
+            });
         }
         all.into_keys().collect::<Vec<Port>>()
     };
@@ -59,5 +76,8 @@ pub(super) fn resolve(profile: &Profile, request: &Request, notes: &mut Vec<Note
 }
 
 fn at(entry: &Entry, source: RuleError) -> ResolveError {
-    ResolveError::Rule { source, origin: entry.origin.clone() }
+    ResolveError::Rule {
+        source,
+        origin: Box::new(entry.origin.clone()),
+    }
 }
