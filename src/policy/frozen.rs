@@ -42,6 +42,25 @@ pub struct Origin {
     pub why: Option<String>,
 }
 
+impl Origin {
+    /// A flag as typed.
+    pub fn command_line(flag: &str) -> Origin {
+        Origin {
+            source: "command line".to_owned(),
+            key: flag.to_owned(),
+            why: None,
+        }
+    }
+    /// Something that no profile writes.
+    pub fn built_in(key: &str, why: &str) -> Origin {
+        Origin {
+            source: "built in".to_owned(),
+            key: key.to_owned(),
+            why: Some(why.to_owned()),
+        }
+    }
+}
+
 /// How a granted path may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]

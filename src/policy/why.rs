@@ -1,7 +1,7 @@
 //! Whether one path, name or socket is allowed, and by which line.
 
 use super::explain::{escaped, noted, shown};
-use super::frozen::{Access, Bind, Content, FileKind, Network, Origin, Policy, Topic};
+use super::frozen::{Access, Bind, Content, FileKind, Network, Origin, Policy, Protected, Topic};
 use super::net::{Decision, decide};
 use crate::base::{AbsPath, Port};
 use serde::Serialize;
@@ -147,9 +147,14 @@ fn path_answer(policy: &Policy, asked: &AbsPath) -> Answer {
             None,
         );
     };
-    if bind.kind == FileKind::Socket {
-        return socket_answer(policy, path);
+    match bind.kind {
+        FileKind::Socket => socket_answer(policy, path),
+        _ => bind_answer(policy, path, bind),
     }
+}
+
+fn bind_answer(policy: &Policy, path: &AbsPath, bind: &Bind) -> Answer {
+    let origin = Some(bind.origin.clone());
     let held = policy.protected.iter().find(|one| path.is_within(&one.path));
     if let Some(protected) = held.filter(|one| one.kind.is_some_and(|kind| kind != FileKind::Link)) {
         let line = format!(
@@ -160,26 +165,22 @@ fn path_answer(policy: &Policy, asked: &AbsPath) -> Answer {
         return Answer {
             verdict: Verdict::Read,
             line,
-            origin: Some(bind.origin.clone()),
+            origin,
         };
     }
-    let remark = match held {
-        Some(one) => format!(
+    let report = |one: &Protected| {
+        format!(
             " (a change of {} is reported after exit: {})",
             shown(&one.path),
             escaped(&one.reason)
-        ),
-        None => String::new(),
+        )
     };
     let verdict = match bind.access {
         Access::Read => Verdict::Read,
         Access::ReadWrite => Verdict::ReadWrite,
     };
-    Answer {
-        verdict,
-        line: format!("{}{remark}", granted(bind)),
-        origin: Some(bind.origin.clone()),
-    }
+    let line = format!("{}{}", granted(bind), held.map(report).unwrap_or_default());
+    Answer { verdict, line, origin }
 }
 
 fn granted(bind: &Bind) -> String {

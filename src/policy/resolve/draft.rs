@@ -2,6 +2,7 @@
 
 use super::ResolveError;
 use crate::base::AbsPath;
+use crate::policy::explain::escaped;
 use crate::policy::frozen::{Access, Bind, FileKind, Link, Made, Note, Origin, Topic};
 use crate::policy::host::{Host, HostKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -37,7 +38,7 @@ enum Around<'a> {
 
 impl Draft {
     pub fn note(&mut self, topic: Topic, subject: impl std::fmt::Display, text: &str, origin: &Origin) {
-        let (subject, text) = (subject.to_string().escape_debug().to_string(), text.to_owned());
+        let (subject, text) = (escaped(&subject), text.to_owned());
         self.notes.push(Note {
             topic,
             subject,

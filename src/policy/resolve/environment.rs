@@ -1,6 +1,7 @@
 //! The exact environment of the command.
 
 use super::{EnvWish, Request, ResolveError};
+use crate::policy::explain::escaped;
 use crate::policy::frozen::{Environment, Note, Origin, Topic};
 use crate::policy::host::Host;
 use crate::policy::profile::{Entry, Profile};
@@ -31,11 +32,7 @@ pub(super) fn resolve(
         );
     }
     for wish in &request.env {
-        let origin = Origin {
-            source: "command line".to_owned(),
-            key: "--env".to_owned(),
-            why: None,
-        };
+        let origin = Origin::command_line("--env");
         let (EnvWish::Pass(name) | EnvWish::Set(name, _)) = wish;
         check_name(name)?;
         let value = match wish {
@@ -43,15 +40,8 @@ pub(super) fn resolve(
             EnvWish::Pass(name) => found.get(name),
         };
         match value {
-            Some(value) => {
-                variables.insert(name.clone(), (value.clone(), origin));
-            }
-            None => notes.push(Note {
-                topic: Topic::LeftOut,
-                subject: name.to_string_lossy().escape_debug().to_string(),
-                text: "not set here".to_owned(),
-                origin,
-            }),
+            Some(value) => drop(variables.insert(name.clone(), (value.clone(), origin))),
+            None => notes.push(note(Topic::LeftOut, name, "not set here", &origin)),
         }
     }
     for (name, value) in &request.added_env {
@@ -63,16 +53,24 @@ pub(super) fn resolve(
         };
         variables.insert(name.clone(), (value.clone(), origin));
     }
-    let line = |name: &OsString, origin: &Origin| Note {
-        topic: Topic::Variable,
-        subject: name.to_string_lossy().escape_debug().to_string(),
-        text: String::new(),
-        origin: origin.clone(),
-    };
-    notes.extend(variables.iter().map(|(name, (_, origin))| line(name, origin)));
+    notes.extend(
+        variables
+            .iter()
+            .map(|(name, (_, origin))| note(Topic::Variable, name, "", origin)),
+    );
     Ok(Environment(
         variables.into_iter().map(|(name, (value, _))| (name, value)).collect(),
     ))
+}
+
+fn note(topic: Topic, name: &OsStr, text: &str, origin: &Origin) -> Note {
+    let subject = escaped(&name.to_string_lossy());
+    Note {
+        topic,
+        subject,
+        text: text.to_owned(),
+        origin: origin.clone(),
+    }
 }
 
 /// The host's environment with every name once, as `getenv` sees it; `HOME` is the home that paths were resolved with.

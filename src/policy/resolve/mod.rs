@@ -5,6 +5,7 @@ mod draft;
 mod environment;
 mod error;
 mod git;
+mod mounts;
 mod network;
 mod places;
 mod prepare;
@@ -61,12 +62,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         protection.fill(profile, root, &git);
     }
     if let Some(program) = &request.own_program {
-        let why = Some("Pinfold itself".to_owned());
-        let origin = Origin {
-            source: "built in".to_owned(),
-            key: "own program".to_owned(),
-            why,
-        };
+        let origin = Origin::built_in("own program", "Pinfold itself");
         protection.entry(&AbsPath::root(), program, &origin);
     }
     protection.narrowed();

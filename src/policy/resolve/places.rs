@@ -5,9 +5,9 @@ use super::draft::{Deny, Draft};
 use super::variables::Variables;
 use super::{Request, ResolveError};
 use crate::base::AbsPath;
-use crate::policy::frozen::{Access, Bind, Content, FileKind, Made, Origin, Topic};
+use crate::policy::frozen::{Access, Content, FileKind, Origin, Topic};
 use crate::policy::host::{Host, HostKind};
-use crate::policy::profile::{Entry, Grant, Mount, Mounted, Profile, Scratch, Shape, Sockets};
+use crate::policy::profile::{Entry, Grant, Profile, Shape, Sockets};
 use crate::policy::walk::{Walked, walk};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -69,11 +69,7 @@ impl Places<'_> {
             self.sockets(*which, entry)?;
         }
         for grant in &self.request.grants {
-            let origin = Origin {
-                source: "command line".to_owned(),
-                key: grant.flag.clone(),
-                why: None,
-            };
+            let origin = Origin::command_line(&grant.flag);
             let path = self.request.workdir.join(&grant.path);
             self.grant(Wish {
                 path,
@@ -100,7 +96,7 @@ impl Places<'_> {
         profile.deny.iter().map(one).collect()
     }
 
-    fn walk(&self, path: &Path, origin: &Origin) -> Result<Walked, ResolveError> {
+    pub(super) fn walk(&self, path: &Path, origin: &Origin) -> Result<Walked, ResolveError> {
         walk(path, self.host).map_err(|error| ResolveError::walk(path.to_owned(), error, origin.clone()))
     }
 
@@ -158,43 +154,33 @@ impl Places<'_> {
             return Ok(());
         }
         let Some(kind) = walked.kind else {
-            match wish.absence {
-                Absence::Fails => {
-                    return Err(ResolveError::Missing {
-                        path: wish.path,
-                        origin: origin(),
-                    });
-                }
-                Absence::Noted => self
-                    .draft
-                    .note(Topic::LeftOut, wish.path.display(), "does not exist", wish.origin),
-                Absence::Silent => {}
-            }
-            return Ok(());
+            return self.absent(&wish);
         };
-        let shape = |found, wanted| ResolveError::Shape {
-            path,
-            found,
-            wanted,
-            origin: Box::new(origin()),
-        };
-        let kind = match (kind, wish.shape) {
-            (HostKind::Dir, Shape::Any) => FileKind::Dir,
-            (HostKind::Dir, Shape::File) => return Err(shape("a folder", "a file")),
-            (HostKind::File, _) => FileKind::File,
-            (HostKind::Socket, _) => {
-                return Err(shape(
-                    "a socket",
-                    "a file or folder: grant it with filesystem.unix_socket",
-                ));
+        let kind = fit(kind, wish.shape).map_err(|(found, wanted)| {
+            let origin = Box::new(origin());
+            ResolveError::Shape {
+                path,
+                found,
+                wanted,
+                origin,
             }
-            (HostKind::Device, _) => return Err(shape("a device", "a file or folder")),
-            (HostKind::Link | HostKind::Other, _) => {
-                return Err(shape("a pipe or something stranger", "a file or folder"));
-            }
-        };
+        })?;
         self.draft.links.extend(walked.links);
         self.draft.bind(walked.path, kind, wish.access, origin());
+        Ok(())
+    }
+
+    fn absent(&mut self, wish: &Wish<'_>) -> Result<(), ResolveError> {
+        match wish.absence {
+            Absence::Fails => {
+                let (path, origin) = (wish.path.clone(), wish.origin.clone());
+                return Err(ResolveError::Missing { path, origin });
+            }
+            Absence::Noted => self
+                .draft
+                .note(Topic::LeftOut, wish.path.display(), "does not exist", wish.origin),
+            Absence::Silent => {}
+        }
         Ok(())
     }
 
@@ -236,7 +222,7 @@ impl Places<'_> {
         Ok(())
     }
 
-    fn names(&self, folder: &AbsPath, origin: &Origin) -> Result<Vec<OsString>, ResolveError> {
+    pub(super) fn names(&self, folder: &AbsPath, origin: &Origin) -> Result<Vec<OsString>, ResolveError> {
         self.host.list(folder).map_err(|source| ResolveError::Walk {
             path: folder.as_path().to_owned(),
             permission: source.kind() == std::io::ErrorKind::PermissionDenied,
@@ -244,179 +230,16 @@ impl Places<'_> {
             origin: Box::new(origin.clone()),
         })
     }
+}
 
-    /// The place inside: the host's links above it are followed, so that they can be made inside too.
-    fn place(&mut self, entry: &Entry) -> Result<AbsPath, ResolveError> {
-        let written = self.variables.expand(&entry.text, &entry.origin)?;
-        let walked = self.walk(&written, &entry.origin)?;
-        self.draft.links.extend(walked.links);
-        Ok(walked.path)
-    }
-
-    fn scratch(&mut self, scratch: &Scratch, size: u64) -> Result<(), ResolveError> {
-        let at = self.place(&scratch.at)?;
-        let content = Content::Scratch {
-            size: scratch.size.unwrap_or(size),
-            shared: scratch.shared,
-        };
-        self.draft.made.push(Made {
-            at,
-            content,
-            origin: scratch.at.origin.clone(),
-        });
-        Ok(())
-    }
-
-    fn mount(&mut self, mount: &Mount) -> Result<(), ResolveError> {
-        let at = self.place(&mount.at)?;
-        match &mount.mounted {
-            Mounted::Path { from, access, create } => self.mount_path(mount, at, from, *access, *create),
-            Mounted::Entries {
-                of,
-                only,
-                except,
-                empty_files,
-            } => {
-                let wanted = |name: &str| {
-                    only.as_ref().is_none_or(|only| only.iter().any(|o| o == name)) && !except.iter().any(|e| e == name)
-                };
-                self.mount_entries(mount, &at, of, &wanted)?;
-                let origin = &mount.at.origin;
-                for name in empty_files {
-                    let at = at
-                        .join(name)
-                        .map_err(|error| ResolveError::walk(PathBuf::from(name), error.into(), origin.clone()))?;
-                    // An entry of the host goes before an empty file.
-                    if !self.draft.binds.iter().any(|bind| bind.target == at) {
-                        self.draft.made.push(Made {
-                            at,
-                            content: Content::File(Vec::new()),
-                            origin: origin.clone(),
-                        });
-                    }
-                }
-                self.draft.made.push(Made {
-                    at,
-                    content: Content::Sealed,
-                    origin: origin.clone(),
-                });
-                Ok(())
-            }
-        }
-    }
-
-    fn mount_path(
-        &mut self,
-        mount: &Mount,
-        at: AbsPath,
-        from: &str,
-        access: Access,
-        create: bool,
-    ) -> Result<(), ResolveError> {
-        let Entry { optional, origin, .. } = &mount.at;
-        let from = self.variables.expand(from, origin)?;
-        let walked = self.walk(&from, origin)?;
-        let path = || walked.path.as_path().to_owned();
-        if let Some(reason) = self.breadth.refusal(&walked.path, access) {
-            return Err(ResolveError::TooBroad {
-                path: path(),
-                reason,
-                origin: origin.clone(),
-            });
-        }
-        let kind = match walked.kind {
-            Some(HostKind::Dir) => FileKind::Dir,
-            Some(HostKind::File) => FileKind::File,
-            Some(_) => {
-                let (found, wanted) = ("neither a file nor a folder", "a file or folder");
-                return Err(ResolveError::Shape {
-                    path: path(),
-                    found,
-                    wanted,
-                    origin: Box::new(origin.clone()),
-                });
-            }
-            None if create => FileKind::Dir,
-            None if *optional => return Ok(()),
-            None => {
-                return Err(ResolveError::Missing {
-                    path: from,
-                    origin: origin.clone(),
-                });
-            }
-        };
-        if create {
-            self.draft.created.push(walked.path.clone());
-        }
-        self.draft.binds.push(Bind {
-            source: walked.path,
-            target: at,
-            access,
-            kind,
-            origin: origin.clone(),
-        });
-        Ok(())
-    }
-
-    fn mount_entries(
-        &mut self,
-        mount: &Mount,
-        at: &AbsPath,
-        of: &str,
-        wanted: &dyn Fn(&str) -> bool,
-    ) -> Result<(), ResolveError> {
-        let Entry { optional, origin, .. } = &mount.at;
-        let written = self.variables.expand(of, origin)?;
-        let folder = self.walk(&written, origin)?;
-        match folder.kind {
-            Some(HostKind::Dir) => {}
-            None if *optional => return Ok(()),
-            None => {
-                return Err(ResolveError::Missing {
-                    path: written,
-                    origin: origin.clone(),
-                });
-            }
-            Some(_) => {
-                let (path, found, wanted) = (written, "no folder", "a folder");
-                return Err(ResolveError::Shape {
-                    path,
-                    found,
-                    wanted,
-                    origin: Box::new(origin.clone()),
-                });
-            }
-        }
-        for name in self.names(&folder.path, origin)? {
-            if !wanted(&name.to_string_lossy()) {
-                continue;
-            }
-            let walked = self.walk(&folder.path.as_path().join(&name), origin)?;
-            let kind = match walked.kind {
-                Some(HostKind::Dir) => FileKind::Dir,
-                Some(HostKind::File) => FileKind::File,
-                // A dangling link, a socket or a pipe is nothing to read.
-                _ => continue,
-            };
-            if let Some(reason) = self.breadth.refusal(&walked.path, Access::Read) {
-                let path = walked.path.as_path().to_owned();
-                return Err(ResolveError::TooBroad {
-                    path,
-                    reason,
-                    origin: origin.clone(),
-                });
-            }
-            let target = at
-                .join(&name)
-                .map_err(|error| ResolveError::walk(written.clone(), error.into(), origin.clone()))?;
-            self.draft.binds.push(Bind {
-                source: walked.path,
-                target,
-                access: Access::Read,
-                kind,
-                origin: origin.clone(),
-            });
-        }
-        Ok(())
+/// What a granted path is, or what it is and what it should be.
+fn fit(kind: HostKind, shape: Shape) -> Result<FileKind, (&'static str, &'static str)> {
+    match (kind, shape) {
+        (HostKind::Dir, Shape::Any) => Ok(FileKind::Dir),
+        (HostKind::Dir, Shape::File) => Err(("a folder", "a file")),
+        (HostKind::File, _) => Ok(FileKind::File),
+        (HostKind::Socket, _) => Err(("a socket", "a file or folder: grant it with filesystem.unix_socket")),
+        (HostKind::Device, _) => Err(("a device", "a file or folder")),
+        (HostKind::Link | HostKind::Other, _) => Err(("a pipe or something stranger", "a file or folder")),
     }
 }

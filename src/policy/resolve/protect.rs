@@ -26,11 +26,10 @@ impl Protection<'_> {
     }
 
     fn git(&mut self, profile: &Profile, root: &AbsPath, git: &GitFolder) {
-        let own = |key: &str, why: &str| Origin {
-            source: "built in".to_owned(),
-            key: key.to_owned(),
-            why: Some(why.to_owned()),
-        };
+        let pointer = Origin::built_in(
+            "git",
+            "git on the host takes its configuration and hooks from where it points",
+        );
         let configs = |folders: &[&AbsPath]| -> Vec<AbsPath> {
             let names = ["config", "config.worktree"];
             folders
@@ -41,14 +40,7 @@ impl Protection<'_> {
         let configs = match git {
             GitFolder::Own(folder) => configs(&[folder]),
             GitFolder::Inside(folder) => {
-                self.entry(
-                    root,
-                    Path::new(".git"),
-                    &own(
-                        "git",
-                        "git on the host takes its configuration and hooks from where it points",
-                    ),
-                );
+                self.entry(root, Path::new(".git"), &pointer);
                 // What stands under `.git/` elsewhere stands here.
                 for entry in &profile.protected {
                     if let Ok(below) = Path::new(&entry.text).strip_prefix(".git") {
@@ -58,34 +50,17 @@ impl Protection<'_> {
                 configs(&[folder])
             }
             GitFolder::Linked { folder, common } => {
-                self.entry(
-                    root,
-                    Path::new(".git"),
-                    &own(
-                        "git",
-                        "git on the host takes its configuration and hooks from where it points",
-                    ),
-                );
+                self.entry(root, Path::new(".git"), &pointer);
                 for name in ["commondir", "gitdir", "config.worktree"] {
-                    self.entry(
-                        folder,
-                        Path::new(name),
-                        &own(
-                            "git",
-                            "git on the host takes its configuration and hooks from where it points",
-                        ),
-                    );
+                    self.entry(folder, Path::new(name), &pointer);
                 }
                 configs(&[common, folder])
             }
             GitFolder::Absent | GitFolder::Foreign(_) => Vec::new(),
         };
         if let Some(hooks) = hooks_path(&configs, root, self.host.home().as_deref(), self.host) {
-            self.entry(
-                root,
-                &hooks,
-                &own("git core.hooksPath", "git on the host runs these programs"),
-            );
+            let origin = Origin::built_in("git core.hooksPath", "git on the host runs these programs");
+            self.entry(root, &hooks, &origin);
         }
     }
 
