@@ -1,7 +1,7 @@
 //! A resolved policy in words, with the origin of each line.
 
 use super::frozen::{Access, Content, FileKind, Network, Origin, Policy, Promise, Rule, Topic};
-use crate::base::AbsPath;
+use crate::base::{AbsPath, Port};
 use serde::Serialize;
 use std::fmt;
 
@@ -52,7 +52,7 @@ pub fn explain(policy: &Policy) -> Explanation {
         ("address space in bytes", policy.limits.address_space),
     ];
     for (subject, limit) in limits {
-        lines.extend(limit.map(|limit| line(Section::Limit, subject, &limit.to_string(), None)));
+        lines.extend(limit.map(|limit| line(Section::Limit, &subject, &limit.to_string(), None)));
     }
     for note in &policy.notes {
         let (section, effect) = match note.topic {
@@ -64,6 +64,7 @@ pub fn explain(policy: &Policy) -> Explanation {
         };
         lines.push(line(section, &note.subject, &effect, Some(note.origin.clone())));
     }
+    lines.sort_by_key(|line| line.section);
     Explanation {
         profile: policy.profile.clone(),
         root: policy.root.clone(),
@@ -81,57 +82,89 @@ fn files(policy: &Policy) -> Vec<Line> {
             (_, Access::Read) => "read",
             (_, Access::ReadWrite) => "read and write",
         };
-        let from = if bind.source == bind.target { String::new() } else { format!(", from {}", shown(&bind.source)) };
-        lines.push(line(Section::File, &bind.target.to_string(), &format!("{access}{from}"), Some(bind.origin.clone())));
+        let effect = match bind.source == bind.target {
+            true => access.to_owned(),
+            false => format!("{access}, from {}", shown(&bind.source)),
+        };
+        lines.push(line(Section::File, &bind.target, &effect, Some(bind.origin.clone())));
     }
     for link in &policy.links {
-        lines.push(line(Section::Link, &link.at.to_string(), &format!("link to {}", escaped(&link.to.display())), None));
+        let effect = format!("link to {}", link.to.display());
+        lines.push(line(Section::Link, &link.at, &effect, None));
     }
     for made in &policy.made {
         let effect = match &made.content {
-            Content::Scratch { size, shared: false } => format!("private folder of at most {} MiB", size >> 20),
-            Content::Scratch { size, shared: true } => format!("private folder for all users of at most {} MiB", size >> 20),
+            Content::Scratch { size, shared } => {
+                let whose = if *shared { " for all users" } else { "" };
+                format!("private folder{whose} of at most {} MiB", size >> 20)
+            }
             Content::Sealed => "private read-only folder".to_owned(),
             Content::File(bytes) => format!("private read-only file of {} bytes", bytes.len()),
         };
-        lines.push(line(Section::Private, &made.at.to_string(), &effect, Some(made.origin.clone())));
+        lines.push(line(Section::Private, &made.at, &effect, Some(made.origin.clone())));
     }
+    lines.extend(forbidden(policy));
+    lines
+}
+
+fn forbidden(policy: &Policy) -> Vec<Line> {
+    let mut lines = Vec::new();
     for protected in &policy.protected {
         let effect = match protected.kind {
             None => "absent; reported after exit if it appears",
             Some(FileKind::Link) => "a link; reported after exit if it changes",
             Some(_) => "read only",
         };
-        lines.push(line(Section::Protected, &protected.path.to_string(), &format!("{effect}: {}", protected.reason), None));
+        let effect = format!("{effect}: {}", protected.reason);
+        lines.push(line(Section::Protected, &protected.path, &effect, None));
     }
     for mask in &policy.masked {
-        lines.push(line(Section::Masked, &mask.to_string(), "not readable", noted(policy, Topic::Mask, &shown(mask))));
+        let origin = noted(policy, Topic::Mask, &shown(mask));
+        lines.push(line(Section::Masked, mask, "not readable", origin));
     }
     lines
 }
 
 fn network(policy: &Policy) -> Vec<Line> {
     let network = &policy.network;
-    let mut lines = Vec::new();
     let effect = match network.mode {
         Network::Blocked => "nothing leaves",
         Network::Brokered => "TCP to the names below, through the broker; everything else is refused",
     };
-    lines.push(line(Section::Network, "network", effect, None));
-    let ports = |rule: &Rule| rule.ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut lines = vec![line(Section::Network, &"network", effect, None)];
+    let ports = |rule: &Rule| rule.ports.iter().map(Port::to_string).collect::<Vec<_>>().join(", ");
     for rule in &network.allow {
-        lines.push(line(Section::Network, &rule.text, &format!("allowed on {}", ports(rule)), Some(rule.origin.clone())));
+        let effect = format!("allowed on {}", ports(rule));
+        lines.push(line(Section::Network, &rule.text, &effect, Some(rule.origin.clone())));
     }
     for rule in &network.deny {
-        lines.push(line(Section::Network, &rule.text, "denied on every port", Some(rule.origin.clone())));
+        lines.push(line(
+            Section::Network,
+            &rule.text,
+            "denied on every port",
+            Some(rule.origin.clone()),
+        ));
     }
     for (name, service) in &network.services {
-        lines.push(line(Section::Network, name, &format!("service at {}", service.address), Some(service.origin.clone())));
+        let effect = format!("service at {}", service.address);
+        lines.push(line(Section::Network, name, &effect, Some(service.origin.clone())));
     }
     let groups = [
-        ("open", &network.open_ports, "the host's port shows on the sandbox's loopback"),
-        ("listen", &network.listen_ports, "the host may reach this port of the sandbox"),
-        ("closed", &network.closed_ports, "nothing inside may connect to it; only the supervisor's join"),
+        (
+            "open",
+            &network.open_ports,
+            "the host's port shows on the sandbox's loopback",
+        ),
+        (
+            "listen",
+            &network.listen_ports,
+            "the host may reach this port of the sandbox",
+        ),
+        (
+            "closed",
+            &network.closed_ports,
+            "nothing inside may connect to it; only the supervisor's join",
+        ),
     ];
     for (word, ports, effect) in groups {
         for port in ports {
@@ -145,20 +178,40 @@ fn network(policy: &Policy) -> Vec<Line> {
 
 /// The origin that a note keeps for something that has none of its own.
 pub(super) fn noted(policy: &Policy, topic: Topic, subject: &str) -> Option<Origin> {
-    policy.notes.iter().find(|note| note.topic == topic && note.subject == subject).map(|note| note.origin.clone())
+    policy
+        .notes
+        .iter()
+        .find(|note| note.topic == topic && note.subject == subject)
+        .map(|note| note.origin.clone())
 }
 
-/// Text of unknown origin with its control characters escaped.
+/// Text of unknown origin with what does not show, or changes how the rest shows, escaped.
 pub(super) fn escaped(text: &dyn fmt::Display) -> String {
-    text.to_string().chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<String>() } else { c.to_string() }.chars().collect::<Vec<_>>()).collect()
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    let mut shown = String::new();
+    for c in text.to_string().chars() {
+        match hidden(c) {
+            true => shown.extend(c.escape_unicode()),
+            false => shown.push(c),
+        }
+    }
+    shown
 }
 
 pub(super) fn shown(path: &AbsPath) -> String {
     escaped(path)
 }
 
-fn line(section: Section, subject: &str, effect: &str, origin: Option<Origin>) -> Line {
-    Line { section, subject: escaped(&subject), effect: escaped(&effect), origin }
+fn line(section: Section, subject: &dyn fmt::Display, effect: &str, origin: Option<Origin>) -> Line {
+    Line {
+        section,
+        subject: escaped(subject),
+        effect: escaped(&effect),
+        origin,
+    }
 }
 
 impl fmt::Display for Origin {

@@ -34,12 +34,31 @@ pub enum Promise {
 /// Where a line of the policy comes from, for `explain` and `why`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Origin {
-    /// A profile's name, `command line`, `agent` or `built in`.
+    /// A profile's name, `command line`, `workspace`, `agent` or `built in`.
     pub source: String,
     /// The key or flag as written, for example `filesystem.read[3]` or `--allow`.
     pub key: String,
     /// The reason the profile gives, where it gives one.
     pub why: Option<String>,
+}
+
+impl Origin {
+    /// A flag as typed.
+    pub fn command_line(flag: &str) -> Origin {
+        Origin {
+            source: "command line".to_owned(),
+            key: flag.to_owned(),
+            why: None,
+        }
+    }
+    /// Something that no profile writes.
+    pub fn built_in(key: &str, why: &str) -> Origin {
+        Origin {
+            source: "built in".to_owned(),
+            key: key.to_owned(),
+            why: Some(why.to_owned()),
+        }
+    }
 }
 
 /// How a granted path may be used.

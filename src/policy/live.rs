@@ -54,7 +54,9 @@ impl Host for LiveHost {
     }
 
     fn list(&self, path: &AbsPath) -> io::Result<Vec<OsString>> {
-        let mut names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+        let mut names = fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name()))
+            .collect::<io::Result<Vec<_>>>()?;
         names.sort();
         Ok(names)
     }
@@ -62,7 +64,10 @@ impl Host for LiveHost {
     fn read_small(&self, path: &AbsPath, limit: u64) -> io::Result<Vec<u8>> {
         // Non-blocking, so that a pipe put in the file's place cannot hold the launch.
         let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK;
-        let file = fs::OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?;
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits())
+            .open(path)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
@@ -70,7 +75,10 @@ impl Host for LiveHost {
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
         match u64::try_from(bytes.len()) {
             Ok(length) if length <= limit => Ok(bytes),
-            _ => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes"))),
+            _ => Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("larger than {limit} bytes"),
+            )),
         }
     }
 
@@ -103,7 +111,10 @@ mod tests {
         let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
         let host = LiveHost::new();
         let kind = |name: &str| host.kind(&abs(&dir.path().join(name))).unwrap();
-        assert_eq!((kind("f"), kind("l"), kind("s")), (HostKind::File, HostKind::Link, HostKind::Socket));
+        assert_eq!(
+            (kind("f"), kind("l"), kind("s")),
+            (HostKind::File, HostKind::Link, HostKind::Socket)
+        );
         assert_eq!(host.kind(&abs(dir.path())).unwrap(), HostKind::Dir);
         assert_eq!(host.list(&abs(dir.path())).unwrap(), ["f", "l", "s"]);
     }

@@ -28,7 +28,14 @@ impl MemoryHost {
     /// A small Debian with a user `ann`: merged /usr, resolv.conf behind a link, a project under her home.
     pub(crate) fn debian() -> MemoryHost {
         let mut host = MemoryHost::default();
-        for dir in ["/usr/bin", "/usr/lib", "/usr/sbin", "/usr/share/zoneinfo/Etc", "/etc/ssl/certs", "/etc/alternatives"] {
+        for dir in [
+            "/usr/bin",
+            "/usr/lib",
+            "/usr/sbin",
+            "/usr/share/zoneinfo/Etc",
+            "/etc/ssl/certs",
+            "/etc/alternatives",
+        ] {
             host = host.dir(dir);
         }
         for (at, to) in [("/bin", "usr/bin"), ("/lib", "usr/lib"), ("/sbin", "usr/sbin")] {
@@ -103,7 +110,9 @@ impl MemoryHost {
         if path.as_path().ancestors().skip(1).any(closed) {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
-        self.nodes.get(path.as_path()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+        self.nodes
+            .get(path.as_path())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 }
 

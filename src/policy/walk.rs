@@ -41,7 +41,11 @@ pub(super) fn walk(written: &Path, host: &dyn Host) -> Result<Walked, WalkError>
         return Err(WalkError::Relative(written.to_owned()));
     }
     let mut rest = names(written);
-    let mut walked = Walked { path: AbsPath::root(), kind: Some(HostKind::Dir), links: Vec::new() };
+    let mut walked = Walked {
+        path: AbsPath::root(),
+        kind: Some(HostKind::Dir),
+        links: Vec::new(),
+    };
     while let Some(name) = rest.pop_front() {
         if name == ".." {
             walked.path = walked.path.parent().unwrap_or_else(AbsPath::root);
@@ -51,7 +55,11 @@ pub(super) fn walk(written: &Path, host: &dyn Host) -> Result<Walked, WalkError>
         let next = walked.path.join(&name)?;
         if walked.kind != Some(HostKind::Dir) {
             // Below something absent, or below a file: nothing can stand here.
-            walked = Walked { path: next, kind: None, ..walked };
+            walked = Walked {
+                path: next,
+                kind: None,
+                ..walked
+            };
             continue;
         }
         match host.kind(&next) {
@@ -68,9 +76,19 @@ pub(super) fn walk(written: &Path, host: &dyn Host) -> Result<Walked, WalkError>
                 rest = ahead;
                 walked.links.push(Link { at: next, to });
             }
-            Ok(kind) => walked = Walked { path: next, kind: Some(kind), ..walked },
+            Ok(kind) => {
+                walked = Walked {
+                    path: next,
+                    kind: Some(kind),
+                    ..walked
+                }
+            }
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                walked = Walked { path: next, kind: None, ..walked };
+                walked = Walked {
+                    path: next,
+                    kind: None,
+                    ..walked
+                };
             }
             Err(source) => return Err(io_error(&next, source)),
         }
@@ -79,7 +97,10 @@ pub(super) fn walk(written: &Path, host: &dyn Host) -> Result<Walked, WalkError>
 }
 
 fn io_error(path: &AbsPath, source: io::Error) -> WalkError {
-    WalkError::Io { path: path.as_path().to_owned(), source }
+    WalkError::Io {
+        path: path.as_path().to_owned(),
+        source,
+    }
 }
 
 fn names(path: &Path) -> VecDeque<OsString> {
@@ -115,7 +136,10 @@ mod tests {
     #[test]
     fn goes_up_where_the_kernel_goes_up_not_where_the_text_does() {
         let host = MemoryHost::default().dir("/x/y").link("/l", "/x/y").file("/x/f", "");
-        assert_eq!(walk(Path::new("/l/../f"), &host).unwrap().path, AbsPath::new("/x/f").unwrap());
+        assert_eq!(
+            walk(Path::new("/l/../f"), &host).unwrap().path,
+            AbsPath::new("/x/f").unwrap()
+        );
     }
 
     #[test]

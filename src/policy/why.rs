@@ -1,7 +1,7 @@
 //! Whether one path, name or socket is allowed, and by which line.
 
 use super::explain::{escaped, noted, shown};
-use super::frozen::{Access, Bind, Content, FileKind, Network, Origin, Policy, Topic};
+use super::frozen::{Access, Bind, Content, FileKind, Network, Origin, Policy, Protected, Topic};
 use super::net::{Decision, decide};
 use crate::base::{AbsPath, Port};
 use serde::Serialize;
@@ -26,6 +26,8 @@ pub enum Question {
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Denied,
+    /// Something of the sandbox's own stands there; the host's is not visible.
+    Private,
     Read,
     ReadWrite,
     Connect,
@@ -41,9 +43,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether anything at all may be done.
+    /// Whether anything at all may be done with what the host has there.
     pub fn allowed(&self) -> bool {
-        self.verdict != Verdict::Denied
+        !matches!(self.verdict, Verdict::Denied | Verdict::Private)
     }
 }
 
@@ -51,6 +53,7 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = match self.verdict {
             Verdict::Denied => "denied",
+            Verdict::Private => "not visible",
             Verdict::Read => "may be read",
             Verdict::ReadWrite => "may be read and written",
             Verdict::Connect => "may be connected to",
@@ -82,7 +85,10 @@ impl Question {
             _ => (text, "443"),
         };
         let port = port.parse().map_err(|error| format!("{port:?}: {error}"))?;
-        Ok(Question::Name { name: name.to_owned(), port })
+        Ok(Question::Name {
+            name: name.to_owned(),
+            port,
+        })
     }
 }
 
@@ -97,45 +103,84 @@ pub fn why(policy: &Policy, question: &Question) -> Answer {
 }
 
 fn denied(line: String, origin: Option<Origin>) -> Answer {
-    Answer { verdict: Verdict::Denied, line: escaped(&line), origin }
+    Answer {
+        verdict: Verdict::Denied,
+        line: escaped(&line),
+        origin,
+    }
 }
 
 fn path_answer(policy: &Policy, asked: &AbsPath) -> Answer {
     let path = &follow(policy, asked);
     if let Some(mask) = policy.masked.iter().find(|mask| path.is_within(mask)) {
-        return denied(format!("{} is masked", shown(mask)), noted(policy, Topic::Mask, &shown(mask)));
+        return denied(
+            format!("{} is masked", shown(mask)),
+            noted(policy, Topic::Mask, &shown(mask)),
+        );
     }
     let depth = |at: &AbsPath| at.as_path().components().count();
-    let bind = policy.binds.iter().filter(|bind| path.is_within(&bind.target)).max_by_key(|bind| depth(&bind.target));
-    let made = policy.made.iter().filter(|made| path.is_within(&made.at)).max_by_key(|made| depth(&made.at));
+    let bind = policy
+        .binds
+        .iter()
+        .filter(|bind| path.is_within(&bind.target))
+        .max_by_key(|bind| depth(&bind.target));
+    let made = policy
+        .made
+        .iter()
+        .filter(|made| path.is_within(&made.at))
+        .max_by_key(|made| depth(&made.at));
     if let Some(made) = made.filter(|made| bind.is_none_or(|bind| depth(&made.at) > depth(&bind.target))) {
-        let (verdict, line) = match &made.content {
-            Content::Scratch { .. } => (Verdict::ReadWrite, "private inside: the host's is not visible"),
-            Content::Sealed | Content::File(_) => (Verdict::Read, "private inside and read-only: the host's is not visible"),
+        let line = match &made.content {
+            Content::Scratch { .. } => "private and writable inside",
+            Content::Sealed | Content::File(_) => "private and read-only inside",
         };
         let line = format!("{} is {line}", shown(&made.at));
-        return Answer { verdict, line, origin: Some(made.origin.clone()) };
+        return Answer {
+            verdict: Verdict::Private,
+            line,
+            origin: Some(made.origin.clone()),
+        };
     }
     let Some(bind) = bind else {
-        return denied(format!("no line grants {}: it does not exist inside", shown(path)), None);
+        return denied(
+            format!("no line grants {}: it does not exist inside", shown(path)),
+            None,
+        );
     };
-    if bind.kind == FileKind::Socket {
-        return socket_answer(policy, path);
+    match bind.kind {
+        FileKind::Socket => socket_answer(policy, path),
+        _ => bind_answer(policy, path, bind),
     }
+}
+
+fn bind_answer(policy: &Policy, path: &AbsPath, bind: &Bind) -> Answer {
+    let origin = Some(bind.origin.clone());
     let held = policy.protected.iter().find(|one| path.is_within(&one.path));
     if let Some(protected) = held.filter(|one| one.kind.is_some_and(|kind| kind != FileKind::Link)) {
-        let line = format!("{} is protected: {}", shown(&protected.path), escaped(&protected.reason));
-        return Answer { verdict: Verdict::Read, line, origin: Some(bind.origin.clone()) };
+        let line = format!(
+            "{} is protected: {}",
+            shown(&protected.path),
+            escaped(&protected.reason)
+        );
+        return Answer {
+            verdict: Verdict::Read,
+            line,
+            origin,
+        };
     }
-    let remark = match held {
-        Some(one) => format!(" (a change of {} is reported after exit: {})", shown(&one.path), escaped(&one.reason)),
-        None => String::new(),
+    let report = |one: &Protected| {
+        format!(
+            " (a change of {} is reported after exit: {})",
+            shown(&one.path),
+            escaped(&one.reason)
+        )
     };
     let verdict = match bind.access {
         Access::Read => Verdict::Read,
         Access::ReadWrite => Verdict::ReadWrite,
     };
-    Answer { verdict, line: format!("{}{remark}", granted(bind)), origin: Some(bind.origin.clone()) }
+    let line = format!("{}{}", granted(bind), held.map(report).unwrap_or_default());
+    Answer { verdict, line, origin }
 }
 
 fn granted(bind: &Bind) -> String {
@@ -150,9 +195,23 @@ fn socket_answer(policy: &Policy, asked: &AbsPath) -> Answer {
     if policy.masked.iter().any(|mask| path.is_within(mask)) {
         return path_answer(policy, asked);
     }
-    match policy.binds.iter().find(|bind| bind.kind == FileKind::Socket && bind.target == path) {
-        Some(bind) => Answer { verdict: Verdict::Connect, line: granted(bind), origin: Some(bind.origin.clone()) },
-        None => denied(format!("no line grants the socket {}; only sockets made inside can be connected to", shown(&path)), None),
+    match policy
+        .binds
+        .iter()
+        .find(|bind| bind.kind == FileKind::Socket && bind.target == path)
+    {
+        Some(bind) => Answer {
+            verdict: Verdict::Connect,
+            line: granted(bind),
+            origin: Some(bind.origin.clone()),
+        },
+        None => denied(
+            format!(
+                "no line grants the socket {}; only sockets made inside can be connected to",
+                shown(&path)
+            ),
+            None,
+        ),
     }
 }
 
@@ -166,7 +225,10 @@ fn name_answer(policy: &Policy, name: &str, port: Port) -> Answer {
     match decide(network, name, port) {
         Decision::Allowed { name, rule } => {
             let origin = network.allow.iter().find(|one| one.text == rule).map(|one| &one.origin);
-            connect(format!("`{rule}` allows {name}:{port}, if its address is public"), origin)
+            connect(
+                format!("`{rule}` allows {name}:{port}, if its address is public"),
+                origin,
+            )
         }
         Decision::Service { name, address } => {
             let origin = network.services.get(&name).map(|service| &service.origin);
@@ -176,9 +238,15 @@ fn name_answer(policy: &Policy, name: &str, port: Port) -> Answer {
             let open = network.open_ports.contains(&port) && matches!(name, "localhost" | "127.0.0.1");
             if open && network.mode == Network::Brokered {
                 let subject = format!("open {port}");
-                return connect(format!("port {port} of the host's loopback is open"), noted(policy, Topic::Port, &subject).as_ref());
+                return connect(
+                    format!("port {port} of the host's loopback is open"),
+                    noted(policy, Topic::Port, &subject).as_ref(),
+                );
             }
-            let rule = network.deny.iter().find(|rule| matches!(&refusal, super::net::Refusal::Denied(text) if *text == rule.text));
+            let rule = network
+                .deny
+                .iter()
+                .find(|rule| matches!(&refusal, super::net::Refusal::Denied(text) if *text == rule.text));
             denied(refusal.to_string(), rule.map(|rule| rule.origin.clone()))
         }
     }
@@ -188,8 +256,12 @@ fn name_answer(policy: &Policy, name: &str, port: Port) -> Answer {
 fn follow(policy: &Policy, path: &AbsPath) -> AbsPath {
     let mut path = path.clone();
     for _ in 0..40 {
-        let Some(link) = policy.links.iter().find(|link| path.is_within(&link.at)) else { break };
-        let Ok(rest) = path.as_path().strip_prefix(&link.at) else { break };
+        let Some(link) = policy.links.iter().find(|link| path.is_within(&link.at)) else {
+            break;
+        };
+        let Ok(rest) = path.as_path().strip_prefix(&link.at) else {
+            break;
+        };
         let base = link.at.parent().unwrap_or_else(AbsPath::root);
         let joined = base.as_path().join(&link.to).join(rest);
         let plain = joined.components().fold(PathBuf::new(), |mut plain, component| {

@@ -22,7 +22,9 @@ struct Table {
 /// Longest prefix first. Nothing if the data is damaged: then everything is refused.
 static RANGES: LazyLock<Option<Vec<Range>>> = LazyLock::new(|| {
     let mut table: Table = serde_json::from_str(include_str!("../../../profiles/addresses.json")).ok()?;
-    table.ranges.sort_by_key(|range| std::cmp::Reverse(range.prefix.prefix_len()));
+    table
+        .ranges
+        .sort_by_key(|range| std::cmp::Reverse(range.prefix.prefix_len()));
     Some(table.ranges)
 });
 
@@ -48,7 +50,9 @@ pub fn service_address(address: SocketAddr) -> Result<(), &'static str> {
 }
 
 fn parse_prefix<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<IpNet, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    String::deserialize(deserializer)?
+        .parse()
+        .map_err(serde::de::Error::custom)
 }
 
 fn range_of(address: IpAddr) -> Result<Option<&'static Range>, &'static str> {

@@ -73,14 +73,20 @@ pub fn decide(policy: &NetPolicy, name: &str, port: Port) -> Decision {
     if let Some(service) = policy.services.get(&name) {
         let own = service.address.port();
         return if port.get() == own || port.get() == 80 {
-            Decision::Service { name, address: service.address }
+            Decision::Service {
+                name,
+                address: service.address,
+            }
         } else {
             Decision::Refused(Refusal::ServicePort { name, port: own })
         };
     }
     let named: Vec<&Rule> = policy.allow.iter().filter(|rule| matches(rule, &name)).collect();
     if let Some(rule) = named.iter().find(|rule| rule.ports.contains(&port)) {
-        return Decision::Allowed { name, rule: rule.text.clone() };
+        return Decision::Allowed {
+            name,
+            rule: rule.text.clone(),
+        };
     }
     if named.is_empty() {
         return Decision::Refused(Refusal::NoRule(name));
@@ -98,6 +104,8 @@ pub(in crate::policy) fn matches(rule: &Rule, name: &str) -> bool {
         (false, exact) => name == exact,
         // `*`: every public name, and a public name has a dot.
         (true, "") => name.contains('.') && rule::private_reason(name).is_none(),
-        (true, above) => name.strip_suffix(above).is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+        (true, above) => name
+            .strip_suffix(above)
+            .is_some_and(|front| front.len() > 1 && front.ends_with('.')),
     }
 }

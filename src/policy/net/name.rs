@@ -32,7 +32,11 @@ pub fn normalise(text: &str) -> Result<String, NameError> {
     }
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if text.bytes().any(|b| b.is_ascii() && !plain(b)) {
-        return Err(if is_literal(text) { NameError::Literal } else { NameError::Character });
+        return Err(if is_literal(text) {
+            NameError::Literal
+        } else {
+            NameError::Character
+        });
     }
     let ascii = idna::domain_to_ascii_cow(text.as_bytes(), idna::AsciiDenyList::URL).map_err(|_| NameError::Idna)?;
     let name = ascii.strip_suffix('.').unwrap_or(&ascii);
@@ -58,11 +62,18 @@ pub fn normalise(text: &str) -> Result<String, NameError> {
 /// hexadecimal parts (`127.1`, `0x7f.1`, `2130706433`), IPv6 with or without brackets and zone. As in the URL
 /// standard, a last label that is a number makes the whole an address.
 pub fn is_literal(text: &str) -> bool {
-    let bare = text.strip_prefix('[').map_or(text, |rest| rest.strip_suffix(']').unwrap_or(rest));
+    let bare = text
+        .strip_prefix('[')
+        .map_or(text, |rest| rest.strip_suffix(']').unwrap_or(rest));
     if bare.contains(':') || bare.parse::<IpAddr>().is_ok() {
         return true;
     }
-    let last = bare.strip_suffix('.').unwrap_or(bare).rsplit('.').next().unwrap_or_default();
+    let last = bare
+        .strip_suffix('.')
+        .unwrap_or(bare)
+        .rsplit('.')
+        .next()
+        .unwrap_or_default();
     let hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     digits(last) || hex.is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_hexdigit()))

@@ -36,13 +36,20 @@ impl RuleError {
     /// What to write instead.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
-            RuleError::Name { source: NameError::Literal, .. } | RuleError::Private { .. } | RuleError::SingleLabel { .. } => {
+            RuleError::Name {
+                source: NameError::Literal,
+                ..
+            }
+            | RuleError::Private { .. }
+            | RuleError::SingleLabel { .. } => {
                 "grant one service on the host with --service NAME.pinfold=127.0.0.1:PORT (profile: pinfold.services)"
             }
             RuleError::TooWide { .. } | RuleError::Star { .. } => {
                 "write `name`, `*.name.tld` for everything below a name, or `*` for every public name"
             }
-            RuleError::Url { .. } | RuleError::Port { .. } => "write for example `api.example.com` or `api.example.com:8443`",
+            RuleError::Url { .. } | RuleError::Port { .. } => {
+                "write for example `api.example.com` or `api.example.com:8443`"
+            }
             RuleError::Service { .. } => "write for example model.pinfold=127.0.0.1:11434",
             RuleError::ServiceAddress { .. } => "only loopback and private addresses can be granted as a service",
             RuleError::Name { .. } | RuleError::DenyPort(_) => return None,
@@ -68,11 +75,18 @@ static PRIVATE: LazyLock<Option<Names>> =
 
 /// Why a normalised name is never public, or nothing.
 pub(super) fn private_reason(name: &str) -> Option<&'static str> {
-    let Some(names) = PRIVATE.as_ref() else { return Some("the table of names is damaged") };
-    let at_or_below = |private: &&Private| {
-        name.strip_suffix(private.name.as_str()).is_some_and(|front| front.is_empty() || front.ends_with('.'))
+    let Some(names) = PRIVATE.as_ref() else {
+        return Some("the table of names is damaged");
     };
-    names.private.iter().find(at_or_below).map(|private| private.reason.as_str())
+    let at_or_below = |private: &&Private| {
+        name.strip_suffix(private.name.as_str())
+            .is_some_and(|front| front.is_empty() || front.ends_with('.'))
+    };
+    names
+        .private
+        .iter()
+        .find(at_or_below)
+        .map(|private| private.reason.as_str())
 }
 
 /// Parses an allow rule: `name`, `*.name`, either with `:port` (443 and 80 without), or `*` for every public name.
@@ -84,7 +98,10 @@ pub fn parse_rule(text: &str, origin: Origin) -> Result<Rule, RuleError> {
         return Ok(rule);
     }
     if let Some(reason) = private_reason(&rule.name) {
-        return Err(RuleError::Private { text: owned(), reason: reason.to_owned() });
+        return Err(RuleError::Private {
+            text: owned(),
+            reason: reason.to_owned(),
+        });
     }
     match (rule.name.contains('.'), rule.below) {
         (true, _) => Ok(rule),
@@ -106,26 +123,44 @@ pub fn parse_deny(text: &str, origin: Origin) -> Result<Rule, RuleError> {
 pub fn parse_service(text: &str, origin: Origin) -> Result<(String, Service), RuleError> {
     let malformed = || RuleError::Service { text: text.to_owned() };
     let (name, address) = text.split_once('=').ok_or_else(malformed)?;
-    let name = normalise(name).map_err(|source| RuleError::Name { text: name.to_owned(), source })?;
-    if !name.strip_suffix(".pinfold").is_some_and(|front| !front.is_empty()) {
+    let name = normalise(name).map_err(|source| RuleError::Name {
+        text: name.to_owned(),
+        source,
+    })?;
+    if name.strip_suffix(".pinfold").is_none_or(str::is_empty) {
         return Err(malformed());
     }
     let address: SocketAddr = address.parse().map_err(|_| malformed())?;
-    service_address(address).map_err(|reason| RuleError::ServiceAddress { text: text.to_owned(), reason })?;
+    service_address(address).map_err(|reason| RuleError::ServiceAddress {
+        text: text.to_owned(),
+        reason,
+    })?;
     Ok((name, Service { address, origin }))
 }
 
 fn named(text: &str, host: &str, ports: Vec<Port>, origin: Origin) -> Result<Rule, RuleError> {
     let text = text.to_owned();
     if host == "*" {
-        return Ok(Rule { text, name: String::new(), below: true, ports, origin });
+        return Ok(Rule {
+            text,
+            name: String::new(),
+            below: true,
+            ports,
+            origin,
+        });
     }
     let (below, rest) = host.strip_prefix("*.").map_or((false, host), |rest| (true, rest));
     if rest.contains('*') {
         return Err(RuleError::Star { text });
     }
     match normalise(rest) {
-        Ok(name) => Ok(Rule { text, name, below, ports, origin }),
+        Ok(name) => Ok(Rule {
+            text,
+            name,
+            below,
+            ports,
+            origin,
+        }),
         Err(source) => Err(RuleError::Name { text, source }),
     }
 }
@@ -136,7 +171,10 @@ fn split_port(text: &str) -> Result<(&str, Vec<Port>), RuleError> {
         return Err(RuleError::Url { text: text.to_owned() });
     }
     if super::is_literal(text) && text.matches(':').count() != 1 {
-        return Err(RuleError::Name { text: text.to_owned(), source: NameError::Literal });
+        return Err(RuleError::Name {
+            text: text.to_owned(),
+            source: NameError::Literal,
+        });
     }
     let Some((host, port)) = text.rsplit_once(':') else {
         return Ok((text, [443, 80].into_iter().filter_map(Port::new).collect()));

@@ -5,7 +5,11 @@ use crate::policy::frozen::{Origin, Service};
 use std::collections::BTreeMap;
 
 fn origin() -> Origin {
-    Origin { source: "test".into(), key: "network.allow_domain[0]".into(), why: None }
+    Origin {
+        source: "test".into(),
+        key: "network.allow_domain[0]".into(),
+        why: None,
+    }
 }
 
 fn policy(allow: &[&str], deny: &[&str]) -> NetPolicy {
@@ -46,13 +50,30 @@ fn allows_only_the_listed_ports_of_a_name() {
         assert_eq!(allowed(&policy, name, number), expected, "{name}:{number}");
     }
     let refused = decide(&policy, "ok.test", port(22));
-    assert_eq!(refused, Decision::Refused(Refusal::Port { name: "ok.test".into(), ports: "80, 443".into() }));
+    assert_eq!(
+        refused,
+        Decision::Refused(Refusal::Port {
+            name: "ok.test".into(),
+            ports: "80, 443".into()
+        })
+    );
 }
 
 #[test]
 fn refuses_ports_that_are_not_written_plainly() {
-    for text in ["ok.test:0443", "ok.test:+443", "ok.test:", "ok.test:0", "ok.test:65536", "ok.test:443 ", "ok.test:https"] {
-        assert!(matches!(parse_rule(text, origin()), Err(RuleError::Port { .. })), "{text}");
+    for text in [
+        "ok.test:0443",
+        "ok.test:+443",
+        "ok.test:",
+        "ok.test:0",
+        "ok.test:65536",
+        "ok.test:443 ",
+        "ok.test:https",
+    ] {
+        assert!(
+            matches!(parse_rule(text, origin()), Err(RuleError::Port { .. })),
+            "{text}"
+        );
     }
     assert_eq!(parse_rule("ok.test:443", origin()).unwrap().ports, [port(443)]);
 }
@@ -110,9 +131,14 @@ fn takes_unicode_and_a_labels_for_one_name() {
 fn an_empty_list_allows_nothing_and_a_star_every_public_name() {
     assert!(!allowed(&policy(&[], &[]), "ok.test", 443));
     let all = policy(&["*"], &[]);
-    for (name, expected) in
-        [("ok.test", true), ("a.b.c", true), ("localhost", false), ("intranet", false), ("x.localhost", false), ("m.pinfold", false)]
-    {
+    for (name, expected) in [
+        ("ok.test", true),
+        ("a.b.c", true),
+        ("localhost", false),
+        ("intranet", false),
+        ("x.localhost", false),
+        ("m.pinfold", false),
+    ] {
         assert_eq!(allowed(&all, name, 443), expected, "{name}");
     }
     assert!(!allowed(&all, "ok.test", 22));
@@ -138,11 +164,36 @@ fn a_deny_wins_on_every_port_over_every_allow() {
 fn refuses_addresses_in_every_spelling() {
     let policy = policy(&["*"], &[]);
     for name in [
-        "127.0.0.1", "127.1", "127.0.1", "0x7f.1", "0x7f000001", "0X7F.0.0.1", "0177.0.0.1", "2130706433", "127.0.0.1.", "0", "0x",
-        "::1", "[::1]", "[::]", "[::ffff:127.0.0.1]", "::ffff:7f00:1", "fe80::1%eth0", "[fe80::1%25eth0]", "1.2.3.4.5", "8.8.8.8",
-        "\u{ff11}\u{ff12}\u{ff17}.0.0.1", "127\u{3002}0\u{3002}0\u{3002}1", "\u{2460}27.1", "x.0x7f",
+        "127.0.0.1",
+        "127.1",
+        "127.0.1",
+        "0x7f.1",
+        "0x7f000001",
+        "0X7F.0.0.1",
+        "0177.0.0.1",
+        "2130706433",
+        "127.0.0.1.",
+        "0",
+        "0x",
+        "::1",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "::ffff:7f00:1",
+        "fe80::1%eth0",
+        "[fe80::1%25eth0]",
+        "1.2.3.4.5",
+        "8.8.8.8",
+        "\u{ff11}\u{ff12}\u{ff17}.0.0.1",
+        "127\u{3002}0\u{3002}0\u{3002}1",
+        "\u{2460}27.1",
+        "x.0x7f",
     ] {
-        assert_eq!(decide(&policy, name, port(443)), Decision::Refused(Refusal::Literal), "{name:?}");
+        assert_eq!(
+            decide(&policy, name, port(443)),
+            Decision::Refused(Refusal::Literal),
+            "{name:?}"
+        );
     }
     assert!(allowed(&policy, "0x7f.example.org", 443));
     assert!(allowed(&policy, "127.0.0.1.nip.io", 443));
@@ -150,15 +201,49 @@ fn refuses_addresses_in_every_spelling() {
 
 #[test]
 fn refuses_rules_that_are_too_wide_or_no_public_name() {
-    for text in ["*.com", "*.test", "*.", "*.*", "a.*.com", "**", "*ok.test", "http://ok.test", "ok.test/x", "localhost", "db",
-        "x.localhost", "printer.local", "*.internal", "m.pinfold", "127.0.0.1", "127.1:80", "[::1]:80", "::1", "", " ", "a b.com", "a..b"]
-    {
+    for text in [
+        "*.com",
+        "*.test",
+        "*.",
+        "*.*",
+        "a.*.com",
+        "**",
+        "*ok.test",
+        "http://ok.test",
+        "ok.test/x",
+        "localhost",
+        "db",
+        "x.localhost",
+        "printer.local",
+        "*.internal",
+        "m.pinfold",
+        "127.0.0.1",
+        "127.1:80",
+        "[::1]:80",
+        "::1",
+        "",
+        " ",
+        "a b.com",
+        "a..b",
+    ] {
         assert!(parse_rule(text, origin()).is_err(), "{text:?}");
     }
     assert!(matches!(parse_rule("*.com", origin()), Err(RuleError::TooWide { .. })));
-    assert!(matches!(parse_rule("https://a.b", origin()), Err(RuleError::Url { .. })));
-    assert!(matches!(parse_rule("127.1:80", origin()), Err(RuleError::Name { source: NameError::Literal, .. })));
-    assert!(matches!(parse_deny("ok.test:80", origin()), Err(RuleError::DenyPort(_))));
+    assert!(matches!(
+        parse_rule("https://a.b", origin()),
+        Err(RuleError::Url { .. })
+    ));
+    assert!(matches!(
+        parse_rule("127.1:80", origin()),
+        Err(RuleError::Name {
+            source: NameError::Literal,
+            ..
+        })
+    ));
+    assert!(matches!(
+        parse_deny("ok.test:80", origin()),
+        Err(RuleError::DenyPort(_))
+    ));
     assert!(parse_deny("*.com", origin()).is_ok());
 }
 
@@ -209,16 +294,38 @@ fn refuses_every_address_that_is_not_public() {
         ("ff02::1", "multicast"),
     ] {
         let refused = address_allowed(address.parse().unwrap());
-        assert!(refused.is_err_and(|found| found.contains(reason)), "{address}: {refused:?}, not {reason}");
+        assert!(
+            refused.is_err_and(|found| found.contains(reason)),
+            "{address}: {refused:?}, not {reason}"
+        );
     }
 }
 
 #[test]
 fn lets_public_addresses_pass_up_to_the_edges_of_the_ranges() {
     for address in [
-        "1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
-        "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255",
-        "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2a00:1450::1", "2001:4860::8888", "2003::1", "64:ff9a::1",
+        "1.1.1.1",
+        "8.8.8.8",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "169.253.255.255",
+        "169.255.0.0",
+        "172.15.255.255",
+        "172.32.0.0",
+        "192.167.255.255",
+        "192.169.0.0",
+        "198.17.255.255",
+        "198.20.0.0",
+        "223.255.255.255",
+        "2606:4700::1111",
+        "2a00:1450::1",
+        "2001:4860::8888",
+        "2003::1",
+        "64:ff9a::1",
     ] {
         assert_eq!(address_allowed(address.parse().unwrap()), Ok(()), "{address}");
     }
@@ -227,28 +334,57 @@ fn lets_public_addresses_pass_up_to_the_edges_of_the_ranges() {
 #[test]
 fn reaches_a_service_by_its_name_and_nothing_else() {
     let mut policy = policy(&["*"], &["no.pinfold"]);
-    for text in ["model.pinfold=127.0.0.1:11434", "six.pinfold=[::1]:8080", "no.pinfold=127.0.0.1:1"] {
+    for text in [
+        "model.pinfold=127.0.0.1:11434",
+        "six.pinfold=[::1]:8080",
+        "no.pinfold=127.0.0.1:1",
+    ] {
         let (name, service): (String, Service) = parse_service(text, origin()).unwrap();
         policy.services.insert(name, service);
     }
     let address = "127.0.0.1:11434".parse().unwrap();
     for number in [11434, 80] {
-        let service = Decision::Service { name: "model.pinfold".into(), address };
+        let service = Decision::Service {
+            name: "model.pinfold".into(),
+            address,
+        };
         assert_eq!(decide(&policy, "Model.Pinfold.", port(number)), service);
     }
-    for (name, number) in [("model.pinfold", 443), ("127.0.0.1", 11434), ("x.model.pinfold", 80), ("localhost", 11434), ("no.pinfold", 1)] {
-        assert!(matches!(decide(&policy, name, port(number)), Decision::Refused(_)), "{name}:{number}");
+    for (name, number) in [
+        ("model.pinfold", 443),
+        ("127.0.0.1", 11434),
+        ("x.model.pinfold", 80),
+        ("localhost", 11434),
+        ("no.pinfold", 1),
+    ] {
+        assert!(
+            matches!(decide(&policy, name, port(number)), Decision::Refused(_)),
+            "{name}:{number}"
+        );
     }
     policy.mode = Network::Blocked;
-    assert_eq!(decide(&policy, "model.pinfold", port(80)), Decision::Refused(Refusal::Blocked));
+    assert_eq!(
+        decide(&policy, "model.pinfold", port(80)),
+        Decision::Refused(Refusal::Blocked)
+    );
 }
 
 #[test]
 fn refuses_services_that_are_not_one_private_address_under_a_private_name() {
-    for text in ["model=127.0.0.1:1", "pinfold=127.0.0.1:1", "api.openai.com=127.0.0.1:1", "m.pinfold=127.0.0.1", "m.pinfold=127.1:1",
-        "m.pinfold=localhost:1", "m.pinfold=127.0.0.1:0", "m.pinfold=8.8.8.8:53", "m.pinfold=169.254.169.254:80", "m.pinfold",
-        "m.pinfold=[::ffff:127.0.0.1]:1", "m.pinfold=0.0.0.0:1"]
-    {
+    for text in [
+        "model=127.0.0.1:1",
+        "pinfold=127.0.0.1:1",
+        "api.openai.com=127.0.0.1:1",
+        "m.pinfold=127.0.0.1",
+        "m.pinfold=127.1:1",
+        "m.pinfold=localhost:1",
+        "m.pinfold=127.0.0.1:0",
+        "m.pinfold=8.8.8.8:53",
+        "m.pinfold=169.254.169.254:80",
+        "m.pinfold",
+        "m.pinfold=[::ffff:127.0.0.1]:1",
+        "m.pinfold=0.0.0.0:1",
+    ] {
         assert!(parse_service(text, origin()).is_err(), "{text}");
     }
     assert!(parse_service("m.pinfold=192.168.1.5:8080", origin()).is_ok());

@@ -20,7 +20,13 @@ const LARGEST: u64 = 1 << 20;
 /// relative to the profile that extends it) or the name of one in `folders` (`NAME.json`, first folder first), else
 /// of a shipped one.
 pub fn load(name: &str, folders: &[PathBuf], host: &dyn Host) -> Result<Profile, ProfileError> {
-    let mut loader = Loader { folders, host, path: Vec::new(), done: Vec::new(), merged: Profile::default() };
+    let mut loader = Loader {
+        folders,
+        host,
+        path: Vec::new(),
+        done: Vec::new(),
+        merged: Profile::default(),
+    };
     loader.add(name, None)?;
     Ok(loader.merged)
 }
@@ -39,7 +45,12 @@ impl Loader<'_> {
     fn add(&mut self, name: &str, by: Option<&Path>) -> Result<(), ProfileError> {
         let (file, bytes) = self.find(name, by)?;
         if self.path.iter().any(|(above, _)| *above == file) {
-            let chain = self.path.iter().map(|(_, name)| name.clone()).chain([name.to_owned()]).collect();
+            let chain = self
+                .path
+                .iter()
+                .map(|(_, name)| name.clone())
+                .chain([name.to_owned()])
+                .collect();
             return Err(ProfileError::Loop { chain });
         }
         if self.path.len() == DEEPEST {
@@ -67,7 +78,11 @@ impl Loader<'_> {
         let candidates: Vec<PathBuf> = match (Path::new(name).is_absolute(), name.ends_with(".json")) {
             (true, _) => vec![PathBuf::from(name)],
             (false, true) => beside.map(|folder| folder.join(name)).into_iter().collect(),
-            (false, false) => self.folders.iter().map(|folder| folder.join(format!("{name}.json"))).collect(),
+            (false, false) => self
+                .folders
+                .iter()
+                .map(|folder| folder.join(format!("{name}.json")))
+                .collect(),
         };
         for file in &candidates {
             if let Some(found) = self.read(file)? {
@@ -78,12 +93,19 @@ impl Loader<'_> {
             return Ok((shipped_file(name), text.as_bytes().to_vec()));
         }
         let by = self.path.last().map(|(_, name)| name.clone());
-        Err(ProfileError::Missing { name: name.to_owned(), by, looked: candidates })
+        Err(ProfileError::Missing {
+            name: name.to_owned(),
+            by,
+            looked: candidates,
+        })
     }
 
     /// The canonical file and its bytes, or nothing if there is none.
     fn read(&self, file: &Path) -> Result<Option<(PathBuf, Vec<u8>)>, ProfileError> {
-        let failed = |source: io::Error| ProfileError::Read { file: file.to_owned(), source };
+        let failed = |source: io::Error| ProfileError::Read {
+            file: file.to_owned(),
+            source,
+        };
         let walked = walk(file, self.host).map_err(|error| match error {
             WalkError::Io { source, .. } => failed(source),
             other => failed(io::Error::new(io::ErrorKind::InvalidInput, other.to_string())),
@@ -94,7 +116,10 @@ impl Loader<'_> {
                 let bytes = self.host.read_small(&walked.path, LARGEST).map_err(failed)?;
                 Ok(Some((AbsPath::as_path(&walked.path).to_owned(), bytes)))
             }
-            Some(_) => Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))),
+            Some(_) => Err(failed(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ))),
         }
     }
 }

@@ -8,15 +8,32 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     #[error("there is no profile {name:?}{}", wanted_by(.by))]
-    Missing { name: String, by: Option<String>, looked: Vec<PathBuf> },
+    Missing {
+        name: String,
+        by: Option<String>,
+        looked: Vec<PathBuf>,
+    },
     #[error("cannot read the profile {file:?}: {source}")]
     Read { file: PathBuf, source: io::Error },
     #[error("the profile {file:?} is not JSON: line {line}, column {column}: {text}")]
-    NotJson { file: PathBuf, line: usize, column: usize, text: String },
+    NotJson {
+        file: PathBuf,
+        line: usize,
+        column: usize,
+        text: String,
+    },
     #[error("the profile {file:?} has an unknown key `{}`", key.escape_debug())]
-    UnknownKey { file: PathBuf, key: String, nearest: Option<String> },
+    UnknownKey {
+        file: PathBuf,
+        key: String,
+        nearest: Option<String>,
+    },
     #[error("in the profile {file:?}, `{}` must be {expected}", key.escape_debug())]
-    Wrong { file: PathBuf, key: String, expected: &'static str },
+    Wrong {
+        file: PathBuf,
+        key: String,
+        expected: &'static str,
+    },
     #[error("profiles extend each other in a circle: {}", .chain.join(" > ").escape_debug())]
     Loop { chain: Vec<String> },
     #[error("profiles extend each other more than {0} deep")]
@@ -26,7 +43,9 @@ pub enum ProfileError {
 }
 
 fn wanted_by(by: &Option<String>) -> String {
-    by.as_ref().map(|by| format!(", which {by:?} extends")).unwrap_or_default()
+    by.as_ref()
+        .map(|by| format!(", which {by:?} extends"))
+        .unwrap_or_default()
 }
 
 impl Explain for ProfileError {
@@ -43,10 +62,18 @@ impl Explain for ProfileError {
         match self {
             ProfileError::Missing { looked, .. } => {
                 let places: Vec<String> = looked.iter().map(|place| format!("{place:?}")).collect();
-                Some(format!("looked at {} and among the shipped profiles: {}", places.join(", "), super::shipped_names().join(", ")))
+                Some(format!(
+                    "looked at {} and among the shipped profiles: {}",
+                    places.join(", "),
+                    super::shipped_names().join(", ")
+                ))
             }
-            ProfileError::UnknownKey { nearest: Some(nearest), .. } => Some(format!("the nearest known key is `{nearest}`")),
-            ProfileError::UnknownKey { nearest: None, .. } => Some("the keys are in docs/profiles.schema.json".to_owned()),
+            ProfileError::UnknownKey {
+                nearest: Some(nearest), ..
+            } => Some(format!("the nearest known key is `{nearest}`")),
+            ProfileError::UnknownKey { nearest: None, .. } => {
+                Some("every known key is listed in profiles/keys.json".to_owned())
+            }
             ProfileError::Loop { .. } => Some("take one `extends` out of the circle".to_owned()),
             _ => None,
         }

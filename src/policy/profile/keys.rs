@@ -39,7 +39,11 @@ impl Keys {
             return Known::Used;
         }
         let below = |known: &&str| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
-        if self.all().any(|known| below(&known)) { Known::Section } else { Known::Unknown }
+        if self.all().any(|known| below(&known)) {
+            Known::Section
+        } else {
+            Known::Unknown
+        }
     }
 
     /// The names that an entry of this kind may have.
@@ -49,12 +53,18 @@ impl Keys {
 
     /// The known key that is nearest to `key`, if one is near.
     pub fn nearest(&self, key: &str) -> Option<String> {
-        let sections = self.all().flat_map(|known| known.match_indices('.').map(|(at, _)| &known[..at]));
+        let sections = self
+            .all()
+            .flat_map(|known| known.match_indices('.').map(|(at, _)| &known[..at]));
         nearest(key, self.all().chain(sections))
     }
 
     fn all(&self) -> impl Iterator<Item = &str> {
-        self.used.iter().chain(&self.maps).chain(self.ignored.keys()).map(String::as_str)
+        self.used
+            .iter()
+            .chain(&self.maps)
+            .chain(self.ignored.keys())
+            .map(String::as_str)
     }
 }
 
@@ -63,7 +73,16 @@ impl Keys {
 pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let last = |text: &str| text.rsplit('.').next().map(str::to_owned);
     candidates
-        .map(|known| (if last(known) == last(word) { 1 } else { distance(word, known) }, known))
+        .map(|known| {
+            (
+                if last(known) == last(word) {
+                    1
+                } else {
+                    distance(word, known)
+                },
+                known,
+            )
+        })
         .min()
         .filter(|(edits, known)| *edits <= (known.len().max(word.len()) / 3).max(1))
         .map(|(_, known)| known.to_owned())
@@ -92,7 +111,13 @@ mod tests {
 
     #[test]
     fn counts_edits() {
-        for (a, b, edits) in [("", "", 0), ("a", "", 1), ("", "ab", 2), ("kitten", "sitting", 3), ("same", "same", 0)] {
+        for (a, b, edits) in [
+            ("", "", 0),
+            ("a", "", 1),
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+            ("same", "same", 0),
+        ] {
             assert_eq!(distance(a, b), edits, "{a} {b}");
         }
     }

@@ -74,7 +74,12 @@ pub enum Mounted {
     /// A host folder or file; with `create`, a folder that the caller makes before the launch.
     Path { from: String, access: Access, create: bool },
     /// A sealed folder that holds the host folder's entries, read-only, and empty files.
-    Entries { of: String, only: Option<Vec<String>>, except: Vec<String>, empty_files: Vec<String> },
+    Entries {
+        of: String,
+        only: Option<Vec<String>>,
+        except: Vec<String>,
+        empty_files: Vec<String>,
+    },
 }
 
 /// One entry of `pinfold.mounts`.

@@ -22,11 +22,25 @@ pub(super) fn parse(name: &str, file: &Path, bytes: &[u8]) -> Result<Parsed, Pro
         column: error.column(),
         text: reason(&error),
     })?;
-    let profile = Profile { name: name.to_owned(), chain: vec![name.to_owned()], ..Profile::default() };
+    let profile = Profile {
+        name: name.to_owned(),
+        chain: vec![name.to_owned()],
+        ..Profile::default()
+    };
     let mut parsed = Parsed { profile, extends: None };
-    let root = Reader { keys: &keys, file, source: name, key: String::new(), value: &value };
+    let root = Reader {
+        keys: &keys,
+        file,
+        source: name,
+        key: String::new(),
+        value: &value,
+    };
     if !value.is_object() {
-        return Err(ProfileError::Wrong { file: file.to_owned(), key: "the whole".to_owned(), expected: "an object" });
+        return Err(ProfileError::Wrong {
+            file: file.to_owned(),
+            key: "the whole".to_owned(),
+            expected: "an object",
+        });
     }
     section(&root, &mut parsed)?;
     Ok(parsed)
@@ -35,15 +49,25 @@ pub(super) fn parse(name: &str, file: &Path, bytes: &[u8]) -> Result<Parsed, Pro
 /// serde_json's sentence without the place, which stands in its own fields.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    text.rsplit_once(" at line ").map(|(front, _)| front.to_owned()).unwrap_or(text)
+    text.rsplit_once(" at line ")
+        .map(|(front, _)| front.to_owned())
+        .unwrap_or(text)
 }
 
 fn section(reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), ProfileError> {
     for (name, value) in reader.object()? {
-        let key = if reader.key.is_empty() { name.clone() } else { format!("{}.{name}", reader.key) };
+        let key = if reader.key.is_empty() {
+            name.clone()
+        } else {
+            format!("{}.{name}", reader.key)
+        };
         let below = reader.at(key, value);
         // A dot in a name must not make it another section's key.
-        let known = if name.contains('.') { Known::Unknown } else { reader.keys.look_up(&below.key) };
+        let known = if name.contains('.') {
+            Known::Unknown
+        } else {
+            reader.keys.look_up(&below.key)
+        };
         match known {
             Known::Used => take(&below, parsed)?,
             Known::Section => section(&below, parsed)?,
@@ -55,7 +79,11 @@ fn section(reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), ProfileError>
             }),
             Known::Unknown => {
                 let nearest = below.keys.nearest(&below.key);
-                return Err(ProfileError::UnknownKey { file: below.file.to_owned(), key: below.key, nearest });
+                return Err(ProfileError::UnknownKey {
+                    file: below.file.to_owned(),
+                    key: below.key,
+                    nearest,
+                });
             }
         }
     }
@@ -67,7 +95,11 @@ fn take(reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), ProfileError> {
     match reader.key.as_str() {
         "extends" => {
             let one = reader.value.is_string();
-            parsed.extends = Some(if one { vec![reader.text()?.to_owned()] } else { reader.texts()? });
+            parsed.extends = Some(if one {
+                vec![reader.text()?.to_owned()]
+            } else {
+                reader.texts()?
+            });
         }
         "meta.description" => profile.description = Some(reader.text()?.to_owned()),
         "workdir.access" => profile.workdir = Some(workdir(reader)?),
@@ -117,7 +149,9 @@ fn workdir(reader: &Reader<'_>) -> Result<WorkdirAccess, ProfileError> {
 
 fn grant(reader: &Reader<'_>, profile: &mut Profile, access: Access, shape: Shape) -> Result<(), ProfileError> {
     let entries = reader.entries("path")?;
-    profile.grants.extend(entries.into_iter().map(|entry| Grant { entry, access, shape }));
+    profile
+        .grants
+        .extend(entries.into_iter().map(|entry| Grant { entry, access, shape }));
     Ok(())
 }
 
@@ -134,7 +168,9 @@ fn write_only(reader: &Reader<'_>, profile: &mut Profile, shape: Shape) -> Resul
 }
 
 fn sockets(reader: &Reader<'_>, profile: &mut Profile, which: Sockets) -> Result<(), ProfileError> {
-    profile.sockets.extend(reader.entries("path")?.into_iter().map(|entry| (which, entry)));
+    profile
+        .sockets
+        .extend(reader.entries("path")?.into_iter().map(|entry| (which, entry)));
     Ok(())
 }
 
@@ -159,8 +195,15 @@ fn set_vars(reader: &Reader<'_>) -> Result<Vec<SetVariable>, ProfileError> {
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(one.wrong("under the name of a variable"));
         }
-        let value = value.as_str().filter(|text| !text.contains('\0')).ok_or_else(|| one.wrong("a string"))?;
-        variables.push(SetVariable { name: name.clone(), value: value.to_owned(), origin: one.origin(None) });
+        let value = value
+            .as_str()
+            .filter(|text| !text.contains('\0'))
+            .ok_or_else(|| one.wrong("a string"))?;
+        variables.push(SetVariable {
+            name: name.clone(),
+            value: value.to_owned(),
+            origin: one.origin(None),
+        });
     }
     Ok(variables)
 }
@@ -170,7 +213,11 @@ fn services(reader: &Reader<'_>) -> Result<Vec<Entry>, ProfileError> {
     for (name, value) in reader.object()? {
         let one = reader.at(format!("{}.{name}", reader.key), value);
         let text = format!("{name}={}", one.text()?);
-        services.push(Entry { text, optional: false, origin: one.origin(None) });
+        services.push(Entry {
+            text,
+            optional: false,
+            origin: one.origin(None),
+        });
     }
     Ok(services)
 }
@@ -180,9 +227,17 @@ fn scratch(reader: &Reader<'_>) -> Result<Scratch, ProfileError> {
     let at = fields.get("at").ok_or_else(|| reader.wrong("an object with `at`"))?;
     let why = fields.get("why").map(|why| why.text()).transpose()?;
     Ok(Scratch {
-        at: Entry { text: at.text()?.to_owned(), optional: false, origin: reader.origin(why.map(str::to_owned)) },
+        at: Entry {
+            text: at.text()?.to_owned(),
+            optional: false,
+            origin: reader.origin(why.map(str::to_owned)),
+        },
         size: fields.get("size").map(|size| size.bytes()).transpose()?,
-        shared: fields.get("shared").map(|shared| shared.flag()).transpose()?.unwrap_or(false),
+        shared: fields
+            .get("shared")
+            .map(|shared| shared.flag())
+            .transpose()?
+            .unwrap_or(false),
     })
 }
 
@@ -214,12 +269,22 @@ fn mount(reader: &Reader<'_>) -> Result<Mount, ProfileError> {
         }
         _ => return Err(reader.wrong(SHAPE)),
     };
-    Ok(Mount { at: Entry { text: at.text()?.to_owned(), optional: flag("optional")?, origin }, mounted })
+    Ok(Mount {
+        at: Entry {
+            text: at.text()?.to_owned(),
+            optional: flag("optional")?,
+            origin,
+        },
+        mounted,
+    })
 }
 
 fn plain_names(reader: &Reader<'_>) -> Result<Vec<String>, ProfileError> {
     let names = reader.texts()?;
-    if names.iter().any(|name| name.contains('/') || name == "." || name == "..") {
+    if names
+        .iter()
+        .any(|name| name.contains('/') || name == "." || name == "..")
+    {
         return Err(reader.wrong("a list of file names without a slash"));
     }
     Ok(names)

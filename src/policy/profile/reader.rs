@@ -21,20 +21,35 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub fn at(&self, key: String, value: &'a Value) -> Reader<'a> {
-        Reader { key, value, ..self.clone() }
+        Reader {
+            key,
+            value,
+            ..self.clone()
+        }
     }
     pub fn wrong(&self, expected: &'static str) -> ProfileError {
-        ProfileError::Wrong { file: self.file.to_owned(), key: self.key.clone(), expected }
+        ProfileError::Wrong {
+            file: self.file.to_owned(),
+            key: self.key.clone(),
+            expected,
+        }
     }
     pub fn origin(&self, why: Option<String>) -> Origin {
-        Origin { source: self.source.to_owned(), key: self.key.clone(), why }
+        Origin {
+            source: self.source.to_owned(),
+            key: self.key.clone(),
+            why,
+        }
     }
 
     pub fn object(&self) -> Result<&'a Map<String, Value>, ProfileError> {
         self.value.as_object().ok_or_else(|| self.wrong("an object"))
     }
     pub fn text(&self) -> Result<&'a str, ProfileError> {
-        let text = self.value.as_str().filter(|text| !text.is_empty() && !text.contains('\0'));
+        let text = self
+            .value
+            .as_str()
+            .filter(|text| !text.is_empty() && !text.contains('\0'));
         text.ok_or_else(|| self.wrong("a string that is not empty"))
     }
     pub fn flag(&self) -> Result<bool, ProfileError> {
@@ -44,7 +59,11 @@ impl<'a> Reader<'a> {
         self.value.as_u64().ok_or_else(|| self.wrong("a whole number"))
     }
     pub fn port(&self) -> Result<Port, ProfileError> {
-        let port = self.value.as_u64().and_then(|number| u16::try_from(number).ok()).and_then(Port::new);
+        let port = self
+            .value
+            .as_u64()
+            .and_then(|number| u16::try_from(number).ok())
+            .and_then(Port::new);
         port.ok_or_else(|| self.wrong("a port from 1 to 65535"))
     }
     pub fn access(&self) -> Result<Access, ProfileError> {
@@ -65,13 +84,21 @@ impl<'a> Reader<'a> {
             };
             number.parse::<u64>().ok()?.checked_mul(unit)
         };
-        let bytes = self.value.as_u64().or_else(|| self.value.as_str().and_then(scaled)).filter(|bytes| *bytes > 0);
+        let bytes = self
+            .value
+            .as_u64()
+            .or_else(|| self.value.as_str().and_then(scaled))
+            .filter(|bytes| *bytes > 0);
         bytes.ok_or_else(|| self.wrong("a size in bytes, or for example \"512M\""))
     }
 
     pub fn list(&self) -> Result<Vec<Reader<'a>>, ProfileError> {
         let values = self.value.as_array().ok_or_else(|| self.wrong("a list"))?;
-        Ok(values.iter().enumerate().map(|(i, value)| self.at(format!("{}[{i}]", self.key), value)).collect())
+        Ok(values
+            .iter()
+            .enumerate()
+            .map(|(i, value)| self.at(format!("{}[{i}]", self.key), value))
+            .collect())
     }
     pub fn texts(&self) -> Result<Vec<String>, ProfileError> {
         self.list()?.iter().map(|one| one.text().map(str::to_owned)).collect()
@@ -84,11 +111,22 @@ impl<'a> Reader<'a> {
 
     fn entry(&self, kind: &str) -> Result<Entry, ProfileError> {
         if self.value.is_string() {
-            return Ok(Entry { text: self.text()?.to_owned(), optional: false, origin: self.origin(None) });
+            return Ok(Entry {
+                text: self.text()?.to_owned(),
+                optional: false,
+                origin: self.origin(None),
+            });
         }
         let fields = self.fields(kind)?;
-        let text = fields.get("path").or(fields.get("name")).ok_or_else(|| self.wrong("a string or an object with a path or name"))?;
-        let why = fields.get("why").or(fields.get("reason")).map(|why| why.text()).transpose()?;
+        let text = fields
+            .get("path")
+            .or(fields.get("name"))
+            .ok_or_else(|| self.wrong("a string or an object with a path or name"))?;
+        let why = fields
+            .get("why")
+            .or(fields.get("reason"))
+            .map(|why| why.text())
+            .transpose()?;
         let optional = fields.get("optional").map(|optional| optional.flag()).transpose()?;
         Ok(Entry {
             text: text.text()?.to_owned(),
@@ -126,7 +164,10 @@ impl<'a> Reader<'a> {
                 });
             }
         }
-        Ok(Fields { reader: self.clone(), object })
+        Ok(Fields {
+            reader: self.clone(),
+            object,
+        })
     }
 }
 
@@ -138,7 +179,9 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub fn get(&self, name: &str) -> Option<Reader<'a>> {
-        self.object.get(name).map(|value| self.reader.at(format!("{}.{name}", self.reader.key), value))
+        self.object
+            .get(name)
+            .map(|value| self.reader.at(format!("{}.{name}", self.reader.key), value))
     }
     pub fn has(&self, name: &str) -> bool {
         self.object.contains_key(name)

@@ -3,8 +3,14 @@
 const SHIPPED: [(&str, &str); 4] = [
     ("system", include_str!("../../../profiles/system.json")),
     ("default", include_str!("../../../profiles/default.json")),
-    ("opencode-server", include_str!("../../../profiles/opencode-server.json")),
-    ("opencode-client", include_str!("../../../profiles/opencode-client.json")),
+    (
+        "opencode-server",
+        include_str!("../../../profiles/opencode-server.json"),
+    ),
+    (
+        "opencode-client",
+        include_str!("../../../profiles/opencode-client.json"),
+    ),
 ];
 
 /// The names of the shipped profiles.

@@ -19,9 +19,20 @@ fn every_shipped_profile_loads_and_gives_a_reason_for_each_entry() {
         assert_eq!(profile.name, name);
         assert!(profile.description.is_some(), "{name}");
         let grants = profile.grants.iter().map(|grant| &grant.entry);
-        let lists = [&profile.system, &profile.protected, &profile.allow_vars, &profile.deny_vars, &profile.allow_domains];
+        let lists = [
+            &profile.system,
+            &profile.protected,
+            &profile.allow_vars,
+            &profile.deny_vars,
+            &profile.allow_domains,
+        ];
         for entry in grants.chain(lists.into_iter().flatten()) {
-            assert!(entry.origin.why.is_some(), "{name}: {} ({})", entry.text, entry.origin.key);
+            assert!(
+                entry.origin.why.is_some(),
+                "{name}: {} ({})",
+                entry.text,
+                entry.origin.key
+            );
         }
         for mount in &profile.mounts {
             assert!(mount.at.origin.why.is_some(), "{name}: {}", mount.at.text);
@@ -41,18 +52,46 @@ fn every_profile_extends_the_system_even_if_it_says_nothing() {
 fn names_an_unknown_key_in_full_and_the_nearest_known_one() {
     for (text, key, nearest) in [
         (r#"{"filesytem": {}}"#, "filesytem", Some("filesystem")),
-        (r#"{"filesystem": {"raed": []}}"#, "filesystem.raed", Some("filesystem.read")),
+        (
+            r#"{"filesystem": {"raed": []}}"#,
+            "filesystem.raed",
+            Some("filesystem.read"),
+        ),
         (r#"{"allow_domain": []}"#, "allow_domain", Some("network.allow_domain")),
-        (r#"{"pinfold": {"limits": {"process": 1}}}"#, "pinfold.limits.process", Some("pinfold.limits.processes")),
-        (r#"{"pinfold": {"mounts": [{"att": "/x"}]}}"#, "pinfold.mounts[0].att", Some("pinfold.mounts[0].at")),
-        (r#"{"filesystem": {"read": ["/a", {"path": "/b", "wy": "x"}]}}"#, "filesystem.read[1].wy", Some("filesystem.read[1].why")),
-        (r#"{"pinfold": {"scratch": [{"at": "/x", "sise": 1}]}}"#, "pinfold.scratch[0].sise", Some("pinfold.scratch[0].size")),
+        (
+            r#"{"pinfold": {"limits": {"process": 1}}}"#,
+            "pinfold.limits.process",
+            Some("pinfold.limits.processes"),
+        ),
+        (
+            r#"{"pinfold": {"mounts": [{"att": "/x"}]}}"#,
+            "pinfold.mounts[0].att",
+            Some("pinfold.mounts[0].at"),
+        ),
+        (
+            r#"{"filesystem": {"read": ["/a", {"path": "/b", "wy": "x"}]}}"#,
+            "filesystem.read[1].wy",
+            Some("filesystem.read[1].why"),
+        ),
+        (
+            r#"{"pinfold": {"scratch": [{"at": "/x", "sise": 1}]}}"#,
+            "pinfold.scratch[0].sise",
+            Some("pinfold.scratch[0].size"),
+        ),
         (r#"{"filesystem.read": []}"#, "filesystem.read", Some("filesystem.read")),
-        (r#"{"security": {"blocked_commands": ["rm"]}}"#, "security.blocked_commands", None),
+        (
+            r#"{"security": {"blocked_commands": ["rm"]}}"#,
+            "security.blocked_commands",
+            None,
+        ),
         (r#"{"qqqqqqqqqqqqqqq": 1}"#, "qqqqqqqqqqqqqqq", None),
     ] {
         match load_one(text) {
-            Err(ProfileError::UnknownKey { key: found, nearest: near, .. }) => {
+            Err(ProfileError::UnknownKey {
+                key: found,
+                nearest: near,
+                ..
+            }) => {
                 assert_eq!((found.as_str(), near.as_deref()), (key, nearest), "{text}");
             }
             other => panic!("{text}: {other:?}"),
@@ -63,7 +102,10 @@ fn names_an_unknown_key_in_full_and_the_nearest_known_one() {
 #[test]
 fn says_where_a_file_is_not_json() {
     let error = load_one("{\n  \"meta\": {,}\n}").unwrap_err();
-    assert_eq!(error.to_string(), format!("the profile \"{FOLDER}/mine.json\" is not JSON: line 2, column 12: key must be a string"));
+    assert_eq!(
+        error.to_string(),
+        format!("the profile \"{FOLDER}/mine.json\" is not JSON: line 2, column 12: key must be a string")
+    );
     for text in ["", "{", "[]", "3", "\"x\""] {
         assert!(load_one(text).is_err(), "{text:?}");
     }
@@ -85,16 +127,37 @@ fn refuses_values_of_the_wrong_kind_by_their_key() {
         (r#"{"network": {"open_port": [65536]}}"#, "network.open_port[0]"),
         (r#"{"network": {"listen_port": ["80"]}}"#, "network.listen_port[0]"),
         (r#"{"linux": {"af_unix_mediation": "some"}}"#, "linux.af_unix_mediation"),
-        (r#"{"environment": {"set_vars": {"A=B": "x"}}}"#, "environment.set_vars.A=B"),
+        (
+            r#"{"environment": {"set_vars": {"A=B": "x"}}}"#,
+            "environment.set_vars.A=B",
+        ),
         (r#"{"environment": {"set_vars": {"A": 1}}}"#, "environment.set_vars.A"),
         (r#"{"pinfold": {"scratch_size": "1T"}}"#, "pinfold.scratch_size"),
-        (r#"{"pinfold": {"scratch_size": "99999999999G"}}"#, "pinfold.scratch_size"),
+        (
+            r#"{"pinfold": {"scratch_size": "99999999999G"}}"#,
+            "pinfold.scratch_size",
+        ),
         (r#"{"pinfold": {"mounts": [{"at": "/x"}]}}"#, "pinfold.mounts[0]"),
-        (r#"{"pinfold": {"mounts": [{"at": "/x", "from": "/y"}]}}"#, "pinfold.mounts[0]"),
-        (r#"{"pinfold": {"mounts": [{"at": "/x", "from": "/y", "entries_of": "/z", "access": "read"}]}}"#, "pinfold.mounts[0]"),
-        (r#"{"pinfold": {"mounts": [{"at": "/x", "entries_of": "/z", "only": ["a"], "except": ["b"]}]}}"#, "pinfold.mounts[0]"),
-        (r#"{"pinfold": {"mounts": [{"at": "/x", "entries_of": "/z", "only": ["../a"]}]}}"#, "pinfold.mounts[0].only"),
-        (r#"{"pinfold": {"limits": {"processes": -1}}}"#, "pinfold.limits.processes"),
+        (
+            r#"{"pinfold": {"mounts": [{"at": "/x", "from": "/y"}]}}"#,
+            "pinfold.mounts[0]",
+        ),
+        (
+            r#"{"pinfold": {"mounts": [{"at": "/x", "from": "/y", "entries_of": "/z", "access": "read"}]}}"#,
+            "pinfold.mounts[0]",
+        ),
+        (
+            r#"{"pinfold": {"mounts": [{"at": "/x", "entries_of": "/z", "only": ["a"], "except": ["b"]}]}}"#,
+            "pinfold.mounts[0]",
+        ),
+        (
+            r#"{"pinfold": {"mounts": [{"at": "/x", "entries_of": "/z", "only": ["../a"]}]}}"#,
+            "pinfold.mounts[0].only",
+        ),
+        (
+            r#"{"pinfold": {"limits": {"processes": -1}}}"#,
+            "pinfold.limits.processes",
+        ),
     ] {
         match load_one(text) {
             Err(ProfileError::Wrong { key: found, .. }) => assert_eq!(found, key, "{text}"),
@@ -114,7 +177,15 @@ fn takes_a_profile_of_nono_as_it_is_and_says_what_is_not_used() {
     )
     .unwrap();
     let subjects: Vec<_> = profile.notes.iter().map(|note| note.subject.as_str()).collect();
-    assert_eq!(subjects, ["security.signal_mode", "filesystem.write", "filesystem.suppress_save_prompt", "network.network_profile"]);
+    assert_eq!(
+        subjects,
+        [
+            "security.signal_mode",
+            "filesystem.write",
+            "filesystem.suppress_save_prompt",
+            "network.network_profile"
+        ]
+    );
     assert_eq!(profile.workdir, Some(WorkdirAccess::Granted(Access::ReadWrite)));
 }
 
@@ -136,18 +207,36 @@ fn names_the_circle_of_profiles_that_extend_each_other() {
 #[test]
 fn says_where_it_looked_for_a_missing_profile_and_who_wanted_it() {
     let error = load_one(r#"{"extends": "nolabs-ai/opencode"}"#).unwrap_err();
-    assert_eq!(error.to_string(), r#"there is no profile "nolabs-ai/opencode", which "mine" extends"#);
+    assert_eq!(
+        error.to_string(),
+        r#"there is no profile "nolabs-ai/opencode", which "mine" extends"#
+    );
     let hint = error.hint().unwrap();
-    assert!(hint.contains(&format!("{FOLDER}/nolabs-ai/opencode.json")) && hint.contains("opencode-server"), "{hint}");
+    assert!(
+        hint.contains(&format!("{FOLDER}/nolabs-ai/opencode.json")) && hint.contains("opencode-server"),
+        "{hint}"
+    );
 }
 
 #[test]
 fn a_parent_that_two_profiles_share_counts_once_and_the_child_wins() {
     let host = MemoryHost::debian()
-        .file(&format!("{FOLDER}/base.json"), r#"{"filesystem": {"read": ["/base"]}, "network": {"block": true}}"#)
-        .file(&format!("{FOLDER}/a.json"), r#"{"extends": "base", "filesystem": {"read": ["/a"]}}"#)
-        .file(&format!("{FOLDER}/b.json"), r#"{"extends": "base", "network": {"block": false}}"#)
-        .file(&format!("{FOLDER}/c.json"), r#"{"extends": ["a", "b"], "filesystem": {"read": ["/c"]}}"#);
+        .file(
+            &format!("{FOLDER}/base.json"),
+            r#"{"filesystem": {"read": ["/base"]}, "network": {"block": true}}"#,
+        )
+        .file(
+            &format!("{FOLDER}/a.json"),
+            r#"{"extends": "base", "filesystem": {"read": ["/a"]}}"#,
+        )
+        .file(
+            &format!("{FOLDER}/b.json"),
+            r#"{"extends": "base", "network": {"block": false}}"#,
+        )
+        .file(
+            &format!("{FOLDER}/c.json"),
+            r#"{"extends": ["a", "b"], "filesystem": {"read": ["/c"]}}"#,
+        );
     let profile = load("c", &[PathBuf::from(FOLDER)], &host).unwrap();
     let read: Vec<_> = profile.grants.iter().map(|grant| grant.entry.text.as_str()).collect();
     assert_eq!(read, ["/base", "/a", "/c"]);

@@ -59,15 +59,30 @@ impl Breadth {
         let table: Table = serde_json::from_str(include_str!("../../../profiles/too-broad.json")).map_err(damaged)?;
         let home = host.home();
         let mut places = Vec::new();
-        for Written { path, extent, refuse, reason } in table.paths {
+        for Written {
+            path,
+            extent,
+            refuse,
+            reason,
+        } in table.paths
+        {
             if path.starts_with("$HOME") && home.is_none() {
                 continue;
             }
-            let origin = Origin { source: "built in".to_owned(), key: "too-broad.json".to_owned(), why: None };
+            let origin = Origin {
+                source: "built in".to_owned(),
+                key: "too-broad.json".to_owned(),
+                why: None,
+            };
             let written = variables.expand(&path, &origin)?;
             let plain = AbsPath::new(&written).into_iter();
             for path in plain.chain(canonical(&written, host)) {
-                places.push(Place { path, extent, refuse, reason: reason.clone() });
+                places.push(Place {
+                    path,
+                    extent,
+                    refuse,
+                    reason: reason.clone(),
+                });
             }
         }
         let all = |paths: &mut dyn Iterator<Item = &Path>| paths.filter_map(|path| canonical(path, host)).collect();
@@ -84,7 +99,14 @@ impl Breadth {
         if let Some(home) = &self.home
             && home.is_within(path)
         {
-            return Some(if home == path { "that is the home folder" } else { "the home folder is in it" }.to_owned());
+            return Some(
+                if home == path {
+                    "that is the home folder"
+                } else {
+                    "the home folder is in it"
+                }
+                .to_owned(),
+            );
         }
         let hit = |place: &&Place| {
             let covered = match place.extent {
@@ -104,5 +126,8 @@ impl Breadth {
 }
 
 fn canonical(path: &Path, host: &dyn Host) -> Option<AbsPath> {
-    walk(path, host).map(|walked| walked.path).or_else(|_| AbsPath::new(path)).ok()
+    walk(path, host)
+        .map(|walked| walked.path)
+        .or_else(|_| AbsPath::new(path))
+        .ok()
 }

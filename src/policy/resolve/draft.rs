@@ -2,9 +2,11 @@
 
 use super::ResolveError;
 use crate::base::AbsPath;
+use crate::policy::explain::escaped;
 use crate::policy::frozen::{Access, Bind, FileKind, Link, Made, Note, Origin, Topic};
 use crate::policy::host::{Host, HostKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 
 /// A path that must not be readable, canonical.
 pub(super) struct Deny {
@@ -36,13 +38,24 @@ enum Around<'a> {
 
 impl Draft {
     pub fn note(&mut self, topic: Topic, subject: impl std::fmt::Display, text: &str, origin: &Origin) {
-        let (subject, text) = (subject.to_string().escape_debug().to_string(), text.to_owned());
-        self.notes.push(Note { topic, subject, text, origin: origin.clone() });
+        let (subject, text) = (escaped(&subject), text.to_owned());
+        self.notes.push(Note {
+            topic,
+            subject,
+            text,
+            origin: origin.clone(),
+        });
     }
 
     /// Adds a bind at the same path inside.
     pub fn bind(&mut self, path: AbsPath, kind: FileKind, access: Access, origin: Origin) {
-        self.binds.push(Bind { source: path.clone(), target: path, access, kind, origin });
+        self.binds.push(Bind {
+            source: path.clone(),
+            target: path,
+            access,
+            kind,
+            origin,
+        });
     }
 
     /// Puts everything in order: denies first, then no target twice, nothing redundant, nothing made on the host.
@@ -67,9 +80,18 @@ impl Draft {
             if bind.source.is_within(&deny.path) || bind.target.is_within(&deny.path) {
                 if matches!(bind.origin.source.as_str(), "command line" | "workspace") {
                     let (path, origin) = (bind.source.as_path().to_owned(), bind.origin);
-                    return Err(ResolveError::Denied { path, denied_by: Box::new(deny.origin.clone()), origin });
+                    return Err(ResolveError::Denied {
+                        path,
+                        denied_by: Box::new(deny.origin.clone()),
+                        origin,
+                    });
                 }
-                self.note(Topic::LeftOut, &bind.target, &format!("denied by {}", deny.origin.key), &bind.origin);
+                self.note(
+                    Topic::LeftOut,
+                    &bind.target,
+                    &format!("denied by {}", deny.origin.key),
+                    &bind.origin,
+                );
                 continue;
             }
             if let Some(inside) = moved(&deny.path, &bind.source, &bind.target) {
@@ -128,13 +150,19 @@ impl Draft {
     fn drop_redundant(&mut self) {
         let mut kept = Vec::new();
         let mut narrowed = Vec::new();
+        let index = self.index();
         for bind in &self.binds {
-            let same_tree = match self.around(&bind.target) {
-                Around::Bind(outer) => moved_to_source(&bind.target, outer).filter(|at| *at == bind.source).map(|_| outer),
+            let same_tree = match index.around(&bind.target) {
+                Around::Bind(outer) => moved_to_source(&bind.target, outer)
+                    .filter(|at| *at == bind.source)
+                    .map(|_| outer),
                 Around::Made | Around::Nothing => None,
             };
-            let writable_below =
-                || self.binds.iter().any(|b| b.access == Access::ReadWrite && b.target != bind.target && b.target.is_within(&bind.target));
+            let writable_below = || {
+                self.binds.iter().any(|b| {
+                    b.access == Access::ReadWrite && b.target != bind.target && b.target.is_within(&bind.target)
+                })
+            };
             match same_tree {
                 _ if bind.kind == FileKind::Socket => kept.push(bind.clone()),
                 Some(outer) if outer.access == bind.access => {}
@@ -150,11 +178,22 @@ impl Draft {
 
     /// Inside a bind nothing is made: what is mounted there must stand on the host already, and be no link.
     fn check_mount_points(&self, host: &dyn Host) -> Result<(), ResolveError> {
-        let binds = self.binds.iter().map(|bind| (&bind.target, bind.kind == FileKind::Dir, &bind.origin));
-        let made = self.made.iter().map(|made| (&made.at, made.content.is_folder(), &made.origin));
+        let binds = self
+            .binds
+            .iter()
+            .map(|bind| (&bind.target, bind.kind == FileKind::Dir, &bind.origin));
+        let made = self
+            .made
+            .iter()
+            .map(|made| (&made.at, made.content.is_folder(), &made.origin));
+        let index = self.index();
         for (target, folder, origin) in binds.chain(made) {
-            let Around::Bind(outer) = self.around(target) else { continue };
-            let Some(point) = moved_to_source(target, outer) else { continue };
+            let Around::Bind(outer) = index.around(target) else {
+                continue;
+            };
+            let Some(point) = moved_to_source(target, outer) else {
+                continue;
+            };
             let fits = match host.kind(&point) {
                 Ok(HostKind::Dir) => folder,
                 Ok(HostKind::Link) => false,
@@ -163,7 +202,10 @@ impl Draft {
                 Err(_) => self.created.iter().any(|made| point.is_within(made)),
             };
             if !fits {
-                return Err(ResolveError::Ghost { path: point.as_path().to_owned(), origin: origin.clone() });
+                return Err(ResolveError::Ghost {
+                    path: point.as_path().to_owned(),
+                    origin: origin.clone(),
+                });
             }
         }
         Ok(())
@@ -172,28 +214,49 @@ impl Draft {
     /// Links are made only where nothing of the host shows; a bind brings its own.
     fn keep_links(&mut self) {
         let links: BTreeMap<AbsPath, Link> = self.links.drain(..).map(|link| (link.at.clone(), link)).collect();
-        let free = |link: &Link| !matches!(self.around(&link.at), Around::Bind(_)) && !self.binds.iter().any(|b| b.target == link.at);
+        let index = self.index();
+        let free = |link: &Link| {
+            !matches!(index.around(&link.at), Around::Bind(_)) && !index.binds.contains_key(link.at.as_path())
+        };
         self.links = links.into_values().filter(free).collect();
     }
 
-    /// The nearest thing that strictly contains the path inside.
-    fn around(&self, path: &AbsPath) -> Around<'_> {
-        let above = |at: &AbsPath| at != path && path.is_within(at);
-        let depth = |at: &AbsPath| at.as_path().components().count();
-        let bind = self.binds.iter().filter(|bind| above(&bind.target)).max_by_key(|bind| depth(&bind.target));
-        let made = self.made.iter().filter(|made| above(&made.at)).map(|made| depth(&made.at)).max();
-        match (bind, made) {
-            (Some(bind), Some(made)) if made > depth(&bind.target) => Around::Made,
-            (Some(bind), _) => Around::Bind(bind),
-            (None, Some(_)) => Around::Made,
-            (None, None) => Around::Nothing,
+    fn index(&self) -> Index<'_> {
+        Index {
+            binds: self.binds.iter().map(|bind| (bind.target.as_path(), bind)).collect(),
+            made: self.made.iter().map(|made| made.at.as_path()).collect(),
         }
+    }
+}
+
+/// Everything by its place inside, so that thousands of grants stay quick.
+struct Index<'a> {
+    binds: HashMap<&'a Path, &'a Bind>,
+    made: HashSet<&'a Path>,
+}
+
+impl<'a> Index<'a> {
+    /// The nearest thing that strictly contains the path inside.
+    fn around(&self, path: &AbsPath) -> Around<'a> {
+        for above in path.as_path().ancestors().skip(1) {
+            if self.made.contains(above) {
+                return Around::Made;
+            }
+            if let Some(bind) = self.binds.get(above) {
+                return Around::Bind(bind);
+            }
+        }
+        Around::Nothing
     }
 }
 
 /// Where `path` shows inside when `source` shows at `target`; nothing if it is not strictly below `source`.
 fn moved(path: &AbsPath, source: &AbsPath, target: &AbsPath) -> Option<AbsPath> {
-    let rest = path.as_path().strip_prefix(source).ok().filter(|rest| !rest.as_os_str().is_empty())?;
+    let rest = path
+        .as_path()
+        .strip_prefix(source)
+        .ok()
+        .filter(|rest| !rest.as_os_str().is_empty())?;
     AbsPath::new(target.as_path().join(rest)).ok()
 }
 

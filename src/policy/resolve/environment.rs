@@ -1,6 +1,7 @@
 //! The exact environment of the command.
 
 use super::{EnvWish, Request, ResolveError};
+use crate::policy::explain::escaped;
 use crate::policy::frozen::{Environment, Note, Origin, Topic};
 use crate::policy::host::Host;
 use crate::policy::profile::{Entry, Profile};
@@ -9,7 +10,12 @@ use std::ffi::{OsStr, OsString};
 
 /// Allowed variables of the host, then the profile's own, then the command line's, then the launch's: the later wins.
 /// A deny wins over every allow list, and over nothing that is set by name.
-pub(super) fn resolve(profile: &Profile, request: &Request, host: &dyn Host, notes: &mut Vec<Note>) -> Result<Environment, ResolveError> {
+pub(super) fn resolve(
+    profile: &Profile,
+    request: &Request,
+    host: &dyn Host,
+    notes: &mut Vec<Note>,
+) -> Result<Environment, ResolveError> {
     let found = first_of_each(host);
     let mut variables: BTreeMap<OsString, (OsString, Origin)> = BTreeMap::new();
     for (name, value) in &found {
@@ -20,10 +26,13 @@ pub(super) fn resolve(profile: &Profile, request: &Request, host: &dyn Host, not
         }
     }
     for set in &profile.set_vars {
-        variables.insert(OsString::from(&set.name), (OsString::from(&set.value), set.origin.clone()));
+        variables.insert(
+            OsString::from(&set.name),
+            (OsString::from(&set.value), set.origin.clone()),
+        );
     }
     for wish in &request.env {
-        let origin = Origin { source: "command line".to_owned(), key: "--env".to_owned(), why: None };
+        let origin = Origin::command_line("--env");
         let (EnvWish::Pass(name) | EnvWish::Set(name, _)) = wish;
         check_name(name)?;
         let value = match wish {
@@ -31,30 +40,37 @@ pub(super) fn resolve(profile: &Profile, request: &Request, host: &dyn Host, not
             EnvWish::Pass(name) => found.get(name),
         };
         match value {
-            Some(value) => {
-                variables.insert(name.clone(), (value.clone(), origin));
-            }
-            None => notes.push(Note {
-                topic: Topic::LeftOut,
-                subject: name.to_string_lossy().escape_debug().to_string(),
-                text: "not set here".to_owned(),
-                origin,
-            }),
+            Some(value) => drop(variables.insert(name.clone(), (value.clone(), origin))),
+            None => notes.push(note(Topic::LeftOut, name, "not set here", &origin)),
         }
     }
     for (name, value) in &request.added_env {
         check_name(name)?;
-        let origin = Origin { source: "agent".to_owned(), key: "launch".to_owned(), why: None };
+        let origin = Origin {
+            source: "agent".to_owned(),
+            key: "launch".to_owned(),
+            why: None,
+        };
         variables.insert(name.clone(), (value.clone(), origin));
     }
-    let line = |name: &OsString, origin: &Origin| Note {
-        topic: Topic::Variable,
-        subject: name.to_string_lossy().escape_debug().to_string(),
-        text: String::new(),
+    notes.extend(
+        variables
+            .iter()
+            .map(|(name, (_, origin))| note(Topic::Variable, name, "", origin)),
+    );
+    Ok(Environment(
+        variables.into_iter().map(|(name, (value, _))| (name, value)).collect(),
+    ))
+}
+
+fn note(topic: Topic, name: &OsStr, text: &str, origin: &Origin) -> Note {
+    let subject = escaped(&name.to_string_lossy());
+    Note {
+        topic,
+        subject,
+        text: text.to_owned(),
         origin: origin.clone(),
-    };
-    notes.extend(variables.iter().map(|(name, (_, origin))| line(name, origin)));
-    Ok(Environment(variables.into_iter().map(|(name, (value, _))| (name, value)).collect()))
+    }
 }
 
 /// The host's environment with every name once, as `getenv` sees it; `HOME` is the home that paths were resolved with.
@@ -85,7 +101,9 @@ fn fits(pattern: &str, name: &OsStr) -> bool {
         match pattern.split_first() {
             None => name.is_empty(),
             Some((b'*', behind)) => (0..=name.len()).any(|skipped| rest(behind, &name[skipped..])),
-            Some((byte, behind)) => name.split_first().is_some_and(|(first, after)| first == byte && rest(behind, after)),
+            Some((byte, behind)) => name
+                .split_first()
+                .is_some_and(|(first, after)| first == byte && rest(behind, after)),
         }
     }
     rest(pattern.as_bytes(), name.as_encoded_bytes())

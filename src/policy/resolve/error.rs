@@ -24,25 +24,52 @@ pub enum ResolveError {
     #[error("{path:?} does not exist ({})", place(.origin))]
     Missing { path: PathBuf, origin: Origin },
     #[error("{path:?} is {found}, not {wanted} ({})", place(.origin))]
-    Shape { path: PathBuf, found: &'static str, wanted: &'static str, origin: Origin },
+    Shape {
+        path: PathBuf,
+        found: &'static str,
+        wanted: &'static str,
+        origin: Box<Origin>,
+    },
     #[error("refusing to grant {path:?}: {reason} ({})", place(.origin))]
-    TooBroad { path: PathBuf, reason: String, origin: Origin },
+    TooBroad {
+        path: PathBuf,
+        reason: String,
+        origin: Origin,
+    },
     #[error("{path:?} is denied by {} ({})", place(.denied_by), place(.origin))]
-    Denied { path: PathBuf, denied_by: Box<Origin>, origin: Origin },
+    Denied {
+        path: PathBuf,
+        denied_by: Box<Origin>,
+        origin: Origin,
+    },
     #[error("{path:?} is private in every sandbox of this profile ({})", place(.origin))]
     Private { path: PathBuf, origin: Origin },
     #[error("two things would stand at {path:?}: {} and {}", place(.first), place(.second))]
-    Occupied { path: PathBuf, first: Box<Origin>, second: Box<Origin> },
+    Occupied {
+        path: PathBuf,
+        first: Box<Origin>,
+        second: Box<Origin>,
+    },
     #[error("{path:?} would have to be made on the host, inside a granted folder ({})", place(.origin))]
     Ghost { path: PathBuf, origin: Origin },
     #[error("cannot follow {path:?}: {text} ({})", place(.origin))]
-    Walk { path: PathBuf, text: String, permission: bool, origin: Origin },
+    Walk {
+        path: PathBuf,
+        text: String,
+        permission: bool,
+        origin: Box<Origin>,
+    },
     #[error("{text:?} uses `${name}`, which has no value ({})", place(.origin))]
-    Variable { text: String, name: String, known: Vec<String>, origin: Origin },
+    Variable {
+        text: String,
+        name: String,
+        known: Vec<String>,
+        origin: Box<Origin>,
+    },
     #[error("there is no home folder")]
     NoHome,
     #[error("{source} ({})", place(.origin))]
-    Rule { source: RuleError, origin: Origin },
+    Rule { source: RuleError, origin: Box<Origin> },
     #[error("{} cannot be had without a network", .0)]
     NoNetwork(&'static str),
     #[error("{0:?} is not a name for a variable")]
@@ -67,9 +94,14 @@ impl ResolveError {
                 permission: source.kind() == io::ErrorKind::PermissionDenied,
                 text: source.to_string(),
                 path,
-                origin,
+                origin: Box::new(origin),
             },
-            other => ResolveError::Walk { path, text: other.to_string(), permission: false, origin },
+            other => ResolveError::Walk {
+                path,
+                text: other.to_string(),
+                permission: false,
+                origin: Box::new(origin),
+            },
         }
     }
 }

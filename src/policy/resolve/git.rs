@@ -21,7 +21,10 @@ pub(super) enum GitFolder {
     /// `.git` is a file that leads to a git folder inside the root.
     Inside(AbsPath),
     /// The root is a linked worktree, and its git folder points back at it.
-    Linked { folder: AbsPath, common: AbsPath },
+    Linked {
+        folder: AbsPath,
+        common: AbsPath,
+    },
     /// `.git` leads somewhere that does not point back: nothing is granted for it.
     Foreign(&'static str),
 }
@@ -29,7 +32,9 @@ pub(super) enum GitFolder {
 /// Looks at `root/.git`. A file or link in it widens nothing unless the other side, which the workspace cannot write,
 /// points back.
 pub(super) fn inspect(root: &AbsPath, host: &dyn Host) -> GitFolder {
-    let Ok(dot_git) = root.join(".git") else { return GitFolder::Absent };
+    let Ok(dot_git) = root.join(".git") else {
+        return GitFolder::Absent;
+    };
     match host.kind(&dot_git) {
         Ok(HostKind::Dir) => GitFolder::Own(dot_git),
         Ok(HostKind::File) => linked(root, &dot_git, host),
@@ -40,8 +45,12 @@ pub(super) fn inspect(root: &AbsPath, host: &dyn Host) -> GitFolder {
 }
 
 fn linked(root: &AbsPath, dot_git: &AbsPath, host: &dyn Host) -> GitFolder {
-    const FOREIGN: GitFolder = GitFolder::Foreign("`.git` is a file whose target does not point back at this workspace: git does not work inside");
-    let Some(folder) = pointer(dot_git, root, b"gitdir: ", host) else { return FOREIGN };
+    const FOREIGN: GitFolder = GitFolder::Foreign(
+        "`.git` is a file whose target does not point back at this workspace: git does not work inside",
+    );
+    let Some(folder) = pointer(dot_git, root, b"gitdir: ", host) else {
+        return FOREIGN;
+    };
     if folder.is_within(root) {
         return GitFolder::Inside(folder);
     }
@@ -53,7 +62,11 @@ fn linked(root: &AbsPath, dot_git: &AbsPath, host: &dyn Host) -> GitFolder {
         worktrees.parent().filter(|_| named)
     });
     let is_git = |common: &AbsPath| {
-        let has = |name: &str, kind| common.join(name).is_ok_and(|at| host.kind(&at).is_ok_and(|found| found == kind));
+        let has = |name: &str, kind| {
+            common
+                .join(name)
+                .is_ok_and(|at| host.kind(&at).is_ok_and(|found| found == kind))
+        };
         has("HEAD", HostKind::File) && has("objects", HostKind::Dir) && has("refs", HostKind::Dir)
     };
     match (back, common, place) {
@@ -68,7 +81,10 @@ fn linked(root: &AbsPath, dot_git: &AbsPath, host: &dyn Host) -> GitFolder {
 fn pointer(file: &AbsPath, base: &AbsPath, prefix: &[u8], host: &dyn Host) -> Option<AbsPath> {
     let bytes = host.read_small(file, POINTER).ok()?;
     let text = bytes.strip_prefix(prefix)?;
-    let end = text.iter().rposition(|b| !matches!(b, b'\n' | b'\r')).map_or(0, |last| last + 1);
+    let end = text
+        .iter()
+        .rposition(|b| !matches!(b, b'\n' | b'\r'))
+        .map_or(0, |last| last + 1);
     let written = text.get(..end).filter(|text| !text.is_empty())?;
     let walked = walk(&base.as_path().join(OsStr::from_bytes(written)), host).ok()?;
     walked.kind.map(|_| walked.path)
@@ -76,7 +92,10 @@ fn pointer(file: &AbsPath, base: &AbsPath, prefix: &[u8], host: &dyn Host) -> Op
 
 /// `core.hooksPath` in these config files, the last one that sets it; a relative one is seen from `root`.
 pub(super) fn hooks_path(configs: &[AbsPath], root: &AbsPath, home: Option<&Path>, host: &dyn Host) -> Option<PathBuf> {
-    let values = configs.iter().filter_map(|config| host.read_small(config, CONFIG).ok()).filter_map(|text| parse_hooks_path(&text));
+    let values = configs
+        .iter()
+        .filter_map(|config| host.read_small(config, CONFIG).ok())
+        .filter_map(|text| parse_hooks_path(&text));
     let value = values.last().filter(|value| !value.is_empty())?;
     match value.strip_prefix(b"~/") {
         Some(below) => Some(home?.join(OsStr::from_bytes(below))),
@@ -89,17 +108,19 @@ fn parse_hooks_path(text: &[u8]) -> Option<Vec<u8>> {
     let mut in_core = false;
     let mut found = None;
     // A backslash at the end of a line continues it.
-    let joined = text.split(|b| *b == b'\n').fold(Vec::<Vec<u8>>::new(), |mut lines, line| {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        match lines.last_mut() {
-            Some(last) if last.last() == Some(&b'\\') => {
-                last.pop();
-                last.extend_from_slice(line);
+    let joined = text
+        .split(|b| *b == b'\n')
+        .fold(Vec::<Vec<u8>>::new(), |mut lines, line| {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            match lines.last_mut() {
+                Some(last) if last.last() == Some(&b'\\') => {
+                    last.pop();
+                    last.extend_from_slice(line);
+                }
+                _ => lines.push(line.to_vec()),
             }
-            _ => lines.push(line.to_vec()),
-        }
-        lines
-    });
+            lines
+        });
     for line in &joined {
         let mut line = line.trim_ascii();
         if let Some(header) = line.strip_prefix(b"[") {
@@ -108,7 +129,9 @@ fn parse_hooks_path(text: &[u8]) -> Option<Vec<u8>> {
             // A key may stand on the header's own line.
             line = header.get(end + 1..).unwrap_or_default().trim_ascii();
         }
-        let Some(equals) = line.iter().position(|b| *b == b'=') else { continue };
+        let Some(equals) = line.iter().position(|b| *b == b'=') else {
+            continue;
+        };
         if in_core && line[..equals].trim_ascii().eq_ignore_ascii_case(b"hookspath") {
             found = Some(parse_value(line[equals + 1..].trim_ascii_start()));
         }
@@ -160,7 +183,10 @@ mod tests {
             ("[core] hooksPath = x ; y\n", Some("x")),
             ("[core]\nhooksPath = \"a # b\" \n", Some("a # b")),
             ("[core]\nhooksPath = a\\\\b\\\"c\n", Some("a\\b\"c")),
-            ("[core]\nhooksPath = one\n[user]\n[core]\nhooksPath = two\n", Some("two")),
+            (
+                "[core]\nhooksPath = one\n[user]\n[core]\nhooksPath = two\n",
+                Some("two"),
+            ),
             ("[core]\nhooksPath = .hus\\\nky\r\n", Some(".husky")),
             ("[core \"sub\"]\nhooksPath = no\n", None),
             ("[user]\nhooksPath = no\n", None),

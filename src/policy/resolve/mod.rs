@@ -5,6 +5,7 @@ mod draft;
 mod environment;
 mod error;
 mod git;
+mod mounts;
 mod network;
 mod places;
 mod prepare;
@@ -37,7 +38,13 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     let variables = Variables::new(request, host);
     let breadth = Breadth::new(request, &variables, host)?;
     let root = granted_root(profile, request, &breadth, host)?;
-    let mut places = Places { request, host, variables: &variables, breadth: &breadth, draft: Draft::default() };
+    let mut places = Places {
+        request,
+        host,
+        variables: &variables,
+        breadth: &breadth,
+        draft: Draft::default(),
+    };
     places.fill(profile)?;
     let git = match &root {
         Some((root, access)) => root::grant_root(&mut places, profile, root, *access),
@@ -46,13 +53,16 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     let denies = places.denies(profile)?;
     let mut draft = places.draft;
     draft.tidy(&denies, host)?;
-    let mut protection = Protection { host, draft: &mut draft, found: Vec::new() };
+    let mut protection = Protection {
+        host,
+        draft: &mut draft,
+        found: Vec::new(),
+    };
     if let Some((root, _)) = &root {
         protection.fill(profile, root, &git);
     }
     if let Some(program) = &request.own_program {
-        let why = Some("Pinfold itself".to_owned());
-        let origin = Origin { source: "built in".to_owned(), key: "own program".to_owned(), why };
+        let origin = Origin::built_in("own program", "Pinfold itself");
         protection.entry(&AbsPath::root(), program, &origin);
     }
     protection.narrowed();
@@ -83,21 +93,42 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
 }
 
 /// The checked root and what is given of it; nothing when the profile or the request has none.
-fn granted_root(profile: &Profile, request: &Request, breadth: &Breadth, host: &dyn Host) -> Result<Option<(AbsPath, Access)>, ResolveError> {
+fn granted_root(
+    profile: &Profile,
+    request: &Request,
+    breadth: &Breadth,
+    host: &dyn Host,
+) -> Result<Option<(AbsPath, Access)>, ResolveError> {
     match (&request.root, profile.workdir) {
-        (Some(root), Some(WorkdirAccess::Granted(access))) => Ok(Some((root::check_root(root, breadth, host)?, access))),
+        (Some(root), Some(WorkdirAccess::Granted(access))) => {
+            Ok(Some((root::check_root(root, breadth, host)?, access)))
+        }
         _ => Ok(None),
     }
 }
 
 /// The asked-for folder if it shows inside, else the root, else `/`.
 fn workdir(request: &Request, draft: &Draft, root: Option<&AbsPath>, host: &dyn Host) -> AbsPath {
-    let asked = walk(&request.workdir, host).ok().filter(|walked| walked.kind == Some(HostKind::Dir)).map(|walked| walked.path);
+    let asked = walk(&request.workdir, host)
+        .ok()
+        .filter(|walked| walked.kind == Some(HostKind::Dir))
+        .map(|walked| walked.path);
     let masked = |path: &AbsPath| draft.masked.iter().any(|mask| path.is_within(mask));
     let shows = |path: &AbsPath| {
-        draft.binds.iter().any(|bind| bind.kind == FileKind::Dir && bind.source == bind.target && path.is_within(&bind.target))
+        draft
+            .binds
+            .iter()
+            .any(|bind| bind.kind == FileKind::Dir && bind.source == bind.target && path.is_within(&bind.target))
             && !masked(path)
     };
-    let private = |path: &AbsPath| draft.made.iter().any(|made| made.content.is_folder() && made.at == *path);
-    asked.filter(|path| shows(path) || private(path)).or(root.cloned()).unwrap_or_else(AbsPath::root)
+    let private = |path: &AbsPath| {
+        draft
+            .made
+            .iter()
+            .any(|made| made.content.is_folder() && made.at == *path)
+    };
+    asked
+        .filter(|path| shows(path) || private(path))
+        .or(root.cloned())
+        .unwrap_or_else(AbsPath::root)
 }

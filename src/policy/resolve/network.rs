@@ -13,9 +13,13 @@ pub(super) fn resolve(profile: &Profile, request: &Request, notes: &mut Vec<Note
     let typed = |flag: &str, text: &String| Entry {
         text: text.clone(),
         optional: false,
-        origin: Origin { source: "command line".to_owned(), key: flag.to_owned(), why: None },
+        origin: Origin::command_line(flag),
     };
-    let asked: Vec<Entry> = request.allow_domains.iter().map(|text| typed("--allow-domain", text)).collect();
+    let asked: Vec<Entry> = request
+        .allow_domains
+        .iter()
+        .map(|text| typed("--allow-domain", text))
+        .collect();
     let offered: Vec<Entry> = request.services.iter().map(|text| typed("--service", text)).collect();
     if blocked && !asked.is_empty() {
         return Err(ResolveError::NoNetwork("--allow-domain"));
@@ -32,18 +36,8 @@ pub(super) fn resolve(profile: &Profile, request: &Request, notes: &mut Vec<Note
         let one = |entry: &Entry| parse(&entry.text, entry.origin.clone()).map_err(|source| at(entry, source));
         entries.map(one).collect::<Result<Vec<Rule>, ResolveError>>()
     };
-    let mut ports = |word: &str, flag: &str, written: &[(Port, Origin)], asked: &[Port]| {
-        let typed = Origin { source: "command line".to_owned(), key: flag.to_owned(), why: None };
-        let mut all: BTreeMap<Port, Origin> = written.iter().cloned().collect();
-        all.extend(asked.iter().map(|port| (*port, typed.clone())));
-        for (port, origin) in &all {
-            let subject = format!("{word} {port}");
-            notes.push(Note { topic: Topic::Port, subject, text: String::new(), origin: origin.clone() });
-        }
-        all.into_keys().collect::<Vec<Port>>()
-    };
-    let open_ports = ports("open", "--open-port", &profile.open_ports, &request.open_ports);
-    let listen_ports = ports("listen", "--listen-port", &profile.listen_ports, &request.listen_ports);
+    let open_ports = join_ports(notes, "open", &profile.open_ports, &request.open_ports);
+    let listen_ports = join_ports(notes, "listen", &profile.listen_ports, &request.listen_ports);
     let mut closed_ports = request.closed_ports.clone();
     closed_ports.sort();
     closed_ports.dedup();
@@ -58,6 +52,26 @@ pub(super) fn resolve(profile: &Profile, request: &Request, notes: &mut Vec<Note
     })
 }
 
+/// The profile's ports and those of `--WORD-port`, each once, each with a note of its origin.
+fn join_ports(notes: &mut Vec<Note>, word: &str, written: &[(Port, Origin)], asked: &[Port]) -> Vec<Port> {
+    let typed = Origin::command_line(&format!("--{word}-port"));
+    let mut all: BTreeMap<Port, Origin> = written.iter().cloned().collect();
+    all.extend(asked.iter().map(|port| (*port, typed.clone())));
+    for (port, origin) in &all {
+        let subject = format!("{word} {port}");
+        notes.push(Note {
+            topic: Topic::Port,
+            subject,
+            text: String::new(),
+            origin: origin.clone(),
+        });
+    }
+    all.into_keys().collect()
+}
+
 fn at(entry: &Entry, source: RuleError) -> ResolveError {
-    ResolveError::Rule { source, origin: entry.origin.clone() }
+    ResolveError::Rule {
+        source,
+        origin: Box::new(entry.origin.clone()),
+    }
 }

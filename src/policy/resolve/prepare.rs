@@ -22,11 +22,16 @@ pub fn preparations(profile: &Profile, request: &Request, host: &dyn Host) -> Re
     let mut created: Vec<(AbsPath, AbsPath)> = Vec::new();
     let mut wanted = Vec::new();
     for mount in &profile.mounts {
-        let Mounted::Path { from, create, .. } = &mount.mounted else { continue };
+        let Mounted::Path { from, create, .. } = &mount.mounted else {
+            continue;
+        };
         let at = place(&mount.at.text, mount, &variables, host)?.0;
         let (from, kind) = place(from, mount, &variables, host)?;
         if *create {
-            wanted.push(Preparation { path: from.clone(), kind: FileKind::Dir });
+            wanted.push(Preparation {
+                path: from.clone(),
+                kind: FileKind::Dir,
+            });
             created.push((at, from));
             continue;
         }
@@ -46,8 +51,14 @@ pub fn preparations(profile: &Profile, request: &Request, host: &dyn Host) -> Re
     Ok(wanted)
 }
 
-fn place(text: &str, mount: &Mount, variables: &Variables, host: &dyn Host) -> Result<(AbsPath, Option<HostKind>), ResolveError> {
+fn place(
+    text: &str,
+    mount: &Mount,
+    variables: &Variables,
+    host: &dyn Host,
+) -> Result<(AbsPath, Option<HostKind>), ResolveError> {
     let written = variables.expand(text, &mount.at.origin)?;
-    let walked = walk(&written, host).map_err(|error| ResolveError::walk(written.clone(), error, mount.at.origin.clone()))?;
+    let walked =
+        walk(&written, host).map_err(|error| ResolveError::walk(written.clone(), error, mount.at.origin.clone()))?;
     Ok((walked.path, walked.kind))
 }

@@ -26,19 +26,21 @@ impl Protection<'_> {
     }
 
     fn git(&mut self, profile: &Profile, root: &AbsPath, git: &GitFolder) {
-        let own = |key: &str, why: &str| Origin {
-            source: "built in".to_owned(),
-            key: key.to_owned(),
-            why: Some(why.to_owned()),
-        };
+        let pointer = Origin::built_in(
+            "git",
+            "git on the host takes its configuration and hooks from where it points",
+        );
         let configs = |folders: &[&AbsPath]| -> Vec<AbsPath> {
             let names = ["config", "config.worktree"];
-            folders.iter().flat_map(|folder| names.iter().filter_map(|name| folder.join(name).ok())).collect()
+            folders
+                .iter()
+                .flat_map(|folder| names.iter().filter_map(|name| folder.join(name).ok()))
+                .collect()
         };
         let configs = match git {
             GitFolder::Own(folder) => configs(&[folder]),
             GitFolder::Inside(folder) => {
-                self.entry(root, Path::new(".git"), &own("git", "git on the host takes its configuration and hooks from where it points"));
+                self.entry(root, Path::new(".git"), &pointer);
                 // What stands under `.git/` elsewhere stands here.
                 for entry in &profile.protected {
                     if let Ok(below) = Path::new(&entry.text).strip_prefix(".git") {
@@ -48,23 +50,27 @@ impl Protection<'_> {
                 configs(&[folder])
             }
             GitFolder::Linked { folder, common } => {
-                self.entry(root, Path::new(".git"), &own("git", "git on the host takes its configuration and hooks from where it points"));
+                self.entry(root, Path::new(".git"), &pointer);
                 for name in ["commondir", "gitdir", "config.worktree"] {
-                    self.entry(folder, Path::new(name), &own("git", "git on the host takes its configuration and hooks from where it points"));
+                    self.entry(folder, Path::new(name), &pointer);
                 }
                 configs(&[common, folder])
             }
             GitFolder::Absent | GitFolder::Foreign(_) => Vec::new(),
         };
         if let Some(hooks) = hooks_path(&configs, root, self.host.home().as_deref(), self.host) {
-            self.entry(root, &hooks, &own("git core.hooksPath", "git on the host runs these programs"));
+            let origin = Origin::built_in("git core.hooksPath", "git on the host runs these programs");
+            self.entry(root, &hooks, &origin);
         }
     }
 
     /// Read-only grants inside writable ones.
     pub fn narrowed(&mut self) {
         for (path, kind, origin) in std::mem::take(&mut self.draft.narrowed) {
-            let reason = origin.why.clone().unwrap_or_else(|| format!("granted read-only by {}", origin.key));
+            let reason = origin
+                .why
+                .clone()
+                .unwrap_or_else(|| format!("granted read-only by {}", origin.key));
             self.hold(path, Some(kind), reason, &origin);
         }
     }
@@ -73,7 +79,10 @@ impl Protection<'_> {
     /// changes, and what it leads to is held.
     pub fn entry(&mut self, base: &AbsPath, below: &Path, origin: &Origin) {
         let written = base.as_path().join(below);
-        let reason = origin.why.clone().unwrap_or_else(|| "protected by the profile".to_owned());
+        let reason = origin
+            .why
+            .clone()
+            .unwrap_or_else(|| "protected by the profile".to_owned());
         match walk(&written, self.host) {
             Ok(walked) => {
                 for link in walked.links {
@@ -87,17 +96,34 @@ impl Protection<'_> {
                 });
                 self.hold(walked.path, kind, reason, origin);
             }
-            Err(error) => self.draft.note(Topic::Differs, written.display(), &format!("not protected: {error}"), origin),
+            Err(error) => self.draft.note(
+                Topic::Differs,
+                written.display(),
+                &format!("not protected: {error}"),
+                origin,
+            ),
         }
     }
 
     /// Adds the path if it lies in something writable.
     fn hold(&mut self, path: AbsPath, kind: Option<FileKind>, reason: String, origin: &Origin) {
         let depth = |bind: &&Bind| bind.target.as_path().components().count();
-        let around = self.draft.binds.iter().filter(|bind| bind.kind == FileKind::Dir && path.is_within(&bind.target)).max_by_key(depth);
-        let Some(bind) = around.filter(|bind| bind.access == Access::ReadWrite) else { return };
+        let around = self
+            .draft
+            .binds
+            .iter()
+            .filter(|bind| bind.kind == FileKind::Dir && path.is_within(&bind.target))
+            .max_by_key(depth);
+        let Some(bind) = around.filter(|bind| bind.access == Access::ReadWrite) else {
+            return;
+        };
         if path == bind.target {
-            self.draft.note(Topic::Differs, &path, "not protected: the whole of it is granted read-write", origin);
+            self.draft.note(
+                Topic::Differs,
+                &path,
+                "not protected: the whole of it is granted read-write",
+                origin,
+            );
             return;
         }
         let mut pins = Vec::new();
@@ -108,15 +134,24 @@ impl Protection<'_> {
             pins.push(pin);
         }
         pins.reverse();
-        self.found.push(Protected { path, kind, pins, reason });
+        self.found.push(Protected {
+            path,
+            kind,
+            pins,
+            reason,
+        });
     }
 
     /// Sorted by path; what lies in a protected folder is protected with it.
     pub fn finish(mut self) -> Vec<Protected> {
         self.found.sort_by(|a, b| a.path.cmp(&b.path));
         self.found.dedup_by(|later, first| later.path == first.path);
-        let held: Vec<AbsPath> =
-            self.found.iter().filter(|one| one.kind == Some(FileKind::Dir)).map(|one| one.path.clone()).collect();
+        let held: Vec<AbsPath> = self
+            .found
+            .iter()
+            .filter(|one| one.kind == Some(FileKind::Dir))
+            .map(|one| one.path.clone())
+            .collect();
         let covered = |path: &AbsPath| held.iter().any(|folder| folder != path && path.is_within(folder));
         self.found.retain(|one| !covered(&one.path));
         self.found

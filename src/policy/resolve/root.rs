@@ -15,13 +15,18 @@ use std::path::Path;
 /// The home folder and what is above it are never taken for a git top level: that would only be refused.
 pub fn workspace_root(start: &Path, host: &dyn Host) -> Result<AbsPath, ResolveError> {
     let start = canonical_folder(start, host)?;
-    let home = host.home().and_then(|home| walk(&home, host).ok()).map(|walked| walked.path);
+    let home = host
+        .home()
+        .and_then(|home| walk(&home, host).ok())
+        .map(|walked| walked.path);
     let mut at = Some(start.clone());
     while let Some(folder) = at {
         if home.as_ref().is_some_and(|home| home.is_within(&folder)) {
             break;
         }
-        let marked = folder.join(".git").is_ok_and(|git| matches!(host.kind(&git), Ok(HostKind::Dir | HostKind::File)));
+        let marked = folder
+            .join(".git")
+            .is_ok_and(|git| matches!(host.kind(&git), Ok(HostKind::Dir | HostKind::File)));
         if marked {
             return Ok(folder);
         }
@@ -31,7 +36,11 @@ pub fn workspace_root(start: &Path, host: &dyn Host) -> Result<AbsPath, ResolveE
 }
 
 fn canonical_folder(written: &Path, host: &dyn Host) -> Result<AbsPath, ResolveError> {
-    let origin = || Origin { source: "command line".to_owned(), key: "workspace".to_owned(), why: None };
+    let origin = || Origin {
+        source: "command line".to_owned(),
+        key: "workspace".to_owned(),
+        why: None,
+    };
     let walked = walk(written, host).map_err(|error| ResolveError::walk(written.to_owned(), error, origin()))?;
     match walked.kind {
         Some(HostKind::Dir) => Ok(walked.path),
@@ -44,9 +53,15 @@ fn canonical_folder(written: &Path, host: &dyn Host) -> Result<AbsPath, ResolveE
 pub(super) fn check_root(written: &Path, breadth: &Breadth, host: &dyn Host) -> Result<AbsPath, ResolveError> {
     let root = canonical_folder(written, host)?;
     if let Some(reason) = breadth.refusal(&root, Access::ReadWrite) {
-        return Err(ResolveError::Root { path: root.as_path().to_owned(), reason });
+        return Err(ResolveError::Root {
+            path: root.as_path().to_owned(),
+            reason,
+        });
     }
-    let unreadable = |source| ResolveError::RootUnreadable { path: root.as_path().to_owned(), source };
+    let unreadable = |source| ResolveError::RootUnreadable {
+        path: root.as_path().to_owned(),
+        source,
+    };
     host.list(&root).map_err(unreadable)?;
     Ok(root)
 }
@@ -58,7 +73,12 @@ pub(super) fn grant_root(places: &mut Places<'_>, profile: &Profile, root: &AbsP
         key: key.to_owned(),
         why: Some(why.to_owned()),
     };
-    places.draft.bind(root.clone(), FileKind::Dir, access, origin("workdir.access", "the workspace root, fixed at launch"));
+    places.draft.bind(
+        root.clone(),
+        FileKind::Dir,
+        access,
+        origin("workdir.access", "the workspace root, fixed at launch"),
+    );
     let mut git = inspect(root, places.host);
     if let GitFolder::Linked { common, .. } = &git
         && (places.breadth.refusal(common, Access::ReadWrite).is_some() || root.is_within(common))
@@ -67,9 +87,17 @@ pub(super) fn grant_root(places: &mut Places<'_>, profile: &Profile, root: &AbsP
     }
     match &git {
         GitFolder::Linked { folder, common } => {
-            let read = origin(".git", "the common git folder of this linked worktree, read-only but for what a commit writes");
+            let read = origin(
+                ".git",
+                "the common git folder of this linked worktree, read-only but for what a commit writes",
+            );
             places.draft.bind(common.clone(), FileKind::Dir, Access::Read, read);
-            places.draft.bind(folder.clone(), FileKind::Dir, access, origin(".git", "the git folder of this linked worktree"));
+            places.draft.bind(
+                folder.clone(),
+                FileKind::Dir,
+                access,
+                origin(".git", "the git folder of this linked worktree"),
+            );
             for entry in &profile.common_writable {
                 let Ok(shared) = common.join(&entry.text) else { continue };
                 let kind = match places.host.kind(&shared) {
@@ -80,7 +108,12 @@ pub(super) fn grant_root(places: &mut Places<'_>, profile: &Profile, root: &AbsP
                 places.draft.bind(shared, kind, access, entry.origin.clone());
             }
         }
-        GitFolder::Foreign(text) => places.draft.note(Topic::LeftOut, ".git", text, &origin(".git", "nothing is widened by a pointer")),
+        GitFolder::Foreign(text) => places.draft.note(
+            Topic::LeftOut,
+            ".git",
+            text,
+            &origin(".git", "nothing is widened by a pointer"),
+        ),
         GitFolder::Own(_) | GitFolder::Inside(_) | GitFolder::Absent => {}
     }
     git

@@ -16,7 +16,10 @@ impl Variables {
         let environment = host.environment();
         // XDG says that a relative value is to be ignored.
         let found = |name: &str| {
-            let value = environment.iter().find(|(key, _)| key == name).map(|(_, value)| PathBuf::from(value));
+            let value = environment
+                .iter()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| PathBuf::from(value));
             value.filter(|path| path.is_absolute())
         };
         let mut values = BTreeMap::new();
@@ -31,7 +34,10 @@ impl Variables {
             }
             values.insert("HOME".to_owned(), home);
         }
-        values.insert("TMPDIR".to_owned(), found("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp")));
+        values.insert(
+            "TMPDIR".to_owned(),
+            found("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp")),
+        );
         values.insert("UID".to_owned(), PathBuf::from(host.uid().to_string()));
         if let Some(runtime) = found("XDG_RUNTIME_DIR") {
             values.insert("XDG_RUNTIME_DIR".to_owned(), runtime);
@@ -70,12 +76,14 @@ impl Variables {
     fn value(&self, name: &str, text: &str, origin: &Origin) -> Result<&OsStr, ResolveError> {
         match self.0.get(name) {
             Some(value) => Ok(value.as_os_str()),
-            None if name == "HOME" || name.starts_with("XDG_") && !self.0.contains_key("HOME") => Err(ResolveError::NoHome),
+            None if name == "HOME" || name.starts_with("XDG_") && !self.0.contains_key("HOME") => {
+                Err(ResolveError::NoHome)
+            }
             None => Err(ResolveError::Variable {
                 text: text.to_owned(),
                 name: name.to_owned(),
                 known: self.0.keys().map(|name| format!("${name}")).collect(),
-                origin: origin.clone(),
+                origin: Box::new(origin.clone()),
             }),
         }
     }
