@@ -1,6 +1,6 @@
 //! The step wait: until a command has ended, with signals, stops and verification on the way.
 
-use super::watch::Watch;
+use super::watch::{Round, Watch};
 use crate::base::{Explain, Kind};
 use crate::sandbox::attend::{Event, Signals, next};
 use crate::sandbox::terminal::Relay;
@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How long a command may take after it was asked to end.
 const GRACE: Duration = Duration::from_secs(3);
+/// The same when the pane is gone: multiplexers kill what is left in it after half a second.
+const HURRY: Duration = Duration::from_millis(150);
 
 /// What a failed verification does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ impl<'a> Attendance<'a> {
     }
 
     /// Until a command ends or a verification fails; `seen` gets every round of reports.
-    pub fn wait(mut self, mut seen: impl FnMut(&[Report])) -> Outcome {
+    pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> Outcome {
         let outcome = loop {
             match next(self.running, &mut self.relay, self.signals, self.watch.wake(), self.deadline) {
                 Err(errno) => break Outcome::Broken(errno),
@@ -87,10 +89,7 @@ impl<'a> Attendance<'a> {
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
                 Ok(Event::Late) => break Outcome::Ended(self.running.len().saturating_sub(1), Exit::Signal(9)),
                 Ok(Event::Woken) => {
-                    let reports = self.watch.reports().unwrap_or_default();
-                    seen(&reports);
-                    let failed = reports.into_iter().find(|report| !report.ok() && !report.ended);
-                    if let Some(report) = failed.filter(|_| self.on_failure == OnFailure::Stop) {
+                    if let Some(report) = self.look(&mut seen) {
                         break Outcome::Unconfined(report);
                     }
                 }
@@ -102,6 +101,14 @@ impl<'a> Attendance<'a> {
         outcome
     }
 
+    /// Passes the rounds on; a failure that ends the launch comes back.
+    fn look(&self, seen: &mut impl FnMut(&Round)) -> Option<Report> {
+        let rounds = self.watch.rounds();
+        rounds.iter().for_each(seen);
+        let failed = rounds.into_iter().flat_map(|round| round.reports).find(|report| !report.ok() && !report.ended);
+        failed.filter(|_| self.on_failure == OnFailure::Stop)
+    }
+
     /// A signal for the supervisor is meant for the command; one that asks for an end is asked for only so long.
     fn pass_on(&mut self, signal: Signal) {
         let Some(command) = self.running.last() else { return };
@@ -111,9 +118,12 @@ impl<'a> Attendance<'a> {
             Signal::SIGPIPE => {}
             _ => {
                 command.signal(signal);
-                if matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
-                    self.deadline.get_or_insert_with(|| Instant::now() + GRACE);
-                }
+                let limit = match signal {
+                    Signal::SIGTERM => GRACE,
+                    Signal::SIGHUP => HURRY,
+                    _ => return,
+                };
+                self.deadline.get_or_insert_with(|| Instant::now() + limit);
             }
         }
     }

@@ -4,12 +4,17 @@
 pub mod attendance;
 mod changed;
 mod mediation;
+mod pair;
+mod readiness;
 pub mod run;
+pub mod session;
 mod setting;
 mod subject;
 mod traffic;
+mod version;
 mod watch;
 mod wish;
 
+pub use pair::{SessionWish, server_policy};
 pub use setting::{Setting, SettingError};
 pub use wish::{Additions, Wish};

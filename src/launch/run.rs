@@ -2,7 +2,8 @@
 
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
 use super::mediation::{Mediation, MediationError, inlets, published};
-use super::subject::{handed_out, subject};
+use super::session::expectation;
+use super::subject::handed_out;
 use super::watch::Watch;
 use super::wish::{Additions, Wish};
 use super::{Setting, changed};
@@ -10,12 +11,11 @@ use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
-use crate::sandbox::{Doors, Exit, Jailed, Order, Stream, planned, spawn};
+use crate::sandbox::{Doors, Exit, Order, Stream, planned, spawn};
 use crate::state::Store;
-use crate::verify::{NetSubject, Report, Subject, held};
+use crate::verify::{NetSubject, Report, held};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 /// The profile of a command that names none.
@@ -81,7 +81,8 @@ pub fn enclosed(
         mediation.publish(outside, &Arc::new(door));
     }
     let _traffic = mediation.start()?;
-    let subject = expectation(&jailed, policy)?;
+    let network = NetSubject { handed_out: handed_out(&jailed.facts), ..NetSubject::default() };
+    let subject = expectation(&jailed, policy, network)?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
     let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
@@ -119,12 +120,6 @@ fn order(policy: &Policy, argv: Vec<OsString>) -> Order {
     ];
     let door = if policy.network.listen_ports.is_empty() { Doors::None } else { Doors::One };
     Order { argv, streams, inlets: inlets(policy), door }
-}
-
-fn expectation(jailed: &Jailed, policy: &Policy) -> Result<Subject, Fault> {
-    let terminal = jailed.terminal.as_ref().and_then(|inner| nix::sys::stat::fstat(inner.as_fd()).ok());
-    let network = NetSubject { handed_out: handed_out(&jailed.facts), ..NetSubject::default() };
-    Ok(subject(&jailed.facts, policy, network, terminal.map(|stat| stat.st_dev))?)
 }
 
 fn network_log(launch: &LaunchId, policy: &Policy, setting: &Setting) -> Result<Option<AbsPath>, Fault> {

@@ -11,10 +11,18 @@ const YOUNG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(15);
 
+/// One look at every subject, in their order.
+#[derive(Debug)]
+pub struct Round {
+    pub reports: Vec<Report>,
+    /// Whether somebody asked for it.
+    pub asked: bool,
+}
+
 /// A verification thread; dropped, it ends.
 pub struct Watch {
     wishes: Sender<()>,
-    reports: Receiver<Vec<Report>>,
+    rounds: Receiver<Round>,
     wake: OwnedFd,
 }
 
@@ -23,10 +31,10 @@ impl Watch {
     pub fn start(subjects: Vec<Subject>) -> std::io::Result<Watch> {
         let (wake, bell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC | nix::fcntl::OFlag::O_NONBLOCK)?;
         let (wishes, wished) = channel();
-        let (sender, reports) = channel();
+        let (sender, rounds) = channel();
         let work = move || watch(&subjects, &wished, &sender, &mut std::fs::File::from(bell));
         std::thread::Builder::new().name("verify".into()).spawn(work)?;
-        Ok(Watch { wishes, reports, wake })
+        Ok(Watch { wishes, rounds, wake })
     }
 
     /// What to poll.
@@ -39,23 +47,25 @@ impl Watch {
         let _ = self.wishes.send(());
     }
 
-    /// The reports of one round, after a wake-up; one for each subject, in order.
-    pub fn reports(&self) -> Option<Vec<Report>> {
+    /// The rounds since the last call, after a wake-up.
+    pub fn rounds(&self) -> Vec<Round> {
         let mut bell = [0; 64];
         let _ = nix::unistd::read(&self.wake, &mut bell);
-        self.reports.try_iter().last()
+        self.rounds.try_iter().collect()
     }
 }
 
-fn watch(subjects: &[Subject], wished: &Receiver<()>, reports: &Sender<Vec<Report>>, bell: &mut std::fs::File) {
+fn watch(subjects: &[Subject], wished: &Receiver<()>, rounds: &Sender<Round>, bell: &mut std::fs::File) {
     let begun = Instant::now();
     loop {
         let pause = if begun.elapsed() < YOUNG { SHORT } else { LONG };
-        if wished.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
-            return;
-        }
-        let round: Vec<Report> = subjects.iter().map(running).collect();
-        if reports.send(round).is_err() {
+        let asked = match wished.recv_timeout(pause) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let reports = subjects.iter().map(running).collect();
+        if rounds.send(Round { reports, asked }).is_err() {
             return;
         }
         let _ = bell.write_all(&[1]);
