@@ -11,8 +11,8 @@ use crate::policy::{Content, Policy};
 use crate::sys::clone::Side;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::stat::SFlag;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
+use nix::sys::stat::SFlag;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -126,7 +126,10 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         }
         Side::Parent { pid, pidfd } => (pid, pidfd),
     };
-    let gate_files = [identity(&inside.control), identity(&inside.gate)].into_iter().flatten().collect();
+    let gate_files = [identity(&inside.control), identity(&inside.gate)]
+        .into_iter()
+        .flatten()
+        .collect();
     let standard = standard(&inside.streams);
     drop(inside);
     let first = Pid::new(pid).ok_or(SpawnError::Gone)?;
@@ -192,7 +195,13 @@ fn await_held(control: &OwnedFd, ops: &[Op], mediated: Mediated) -> Result<Held,
             if (mediated == Mediated::Yes) != listener.is_some() {
                 return Err(SpawnError::Gone);
             }
-            return Ok(Held { command, canary, terminal, inlets: given.collect(), listener });
+            return Ok(Held {
+                command,
+                canary,
+                terminal,
+                inlets: given.collect(),
+                listener,
+            });
         }
     }
 }
@@ -206,7 +215,9 @@ fn next_report(control: &OwnedFd) -> Result<gate::Arrived, SpawnError> {
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(step("waiting for the sandbox")(errno)),
             Ok(_) => {
-                return gate::receive(control).map_err(step("reading from the sandbox"))?.ok_or(SpawnError::Gone);
+                return gate::receive(control)
+                    .map_err(step("reading from the sandbox"))?
+                    .ok_or(SpawnError::Gone);
             }
         }
     }
@@ -288,7 +299,11 @@ fn identity(file: impl AsFd) -> Option<(u64, u64)> {
 
 /// What the command may have from outside as its streams.
 fn standard(streams: &[Stream; 3]) -> Vec<(u64, u64)> {
-    let own = [identity(std::io::stdin()), identity(std::io::stdout()), identity(std::io::stderr())];
+    let own = [
+        identity(std::io::stdin()),
+        identity(std::io::stdout()),
+        identity(std::io::stderr()),
+    ];
     let identities = streams.iter().zip(own).filter_map(|(stream, own)| match stream {
         Stream::Inherited => own,
         Stream::File(file) => identity(file),

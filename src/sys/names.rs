@@ -39,8 +39,12 @@ const CONSTANTS: &[(&str, u64)] = numbers![
 
 /// Constants that libc does not have (or calls deprecated): CLONE_NEWTIME (linux/sched.h), the part of a socket's type
 /// that is not flags, and the bit of O_TMPFILE that is not O_DIRECTORY (asm-generic/fcntl.h).
-const OWN: &[(&str, u64)] =
-    &[("CLONE_NEWTIME", 0x80), ("SOCK_TYPE_MASK", 0xf), ("SOCK_PACKET", 10), ("__O_TMPFILE", 0o20_000_000)];
+const OWN: &[(&str, u64)] = &[
+    ("CLONE_NEWTIME", 0x80),
+    ("SOCK_TYPE_MASK", 0xf),
+    ("SOCK_PACKET", 10),
+    ("__O_TMPFILE", 0o20_000_000),
+];
 
 macro_rules! calls {
     ($($name:literal => $number:ident),* $(,)?) => {
@@ -87,7 +91,17 @@ const OLDER: &[(&str, libc::c_long)] = &[];
 const NEWER: &[(&str, libc::c_long)] = &[("fchmodat2", 452), ("statmount", 457), ("listmount", 458)];
 
 /// Names that a rule may use although this architecture never had the call.
-const FOREIGN: &[&str] = &["uselib", "ioperm", "iopl", "modify_ldt", "mknod", "chmod", "open", "creat", "vm86"];
+const FOREIGN: &[&str] = &[
+    "uselib",
+    "ioperm",
+    "iopl",
+    "modify_ldt",
+    "mknod",
+    "chmod",
+    "open",
+    "creat",
+    "vm86",
+];
 
 /// The highest call number that was looked at when the rules were written (Linux 6.16); anything above is unknown.
 pub const NEWEST_CALL: u32 = 469;

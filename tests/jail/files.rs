@@ -32,7 +32,10 @@ fn an_ungranted_file_is_not_readable_by_any_of_its_names() {
     ] {
         place.denies(&[], &Attempt::python("open(argv[1]).read()").with(path), GONE);
     }
-    place.allows(&["--read", place.secrets.to_str().unwrap()], &Attempt::python("open('link').read()"));
+    place.allows(
+        &["--read", place.secrets.to_str().unwrap()],
+        &Attempt::python("open('link').read()"),
+    );
 }
 
 #[test]
@@ -105,8 +108,14 @@ fn a_read_only_grant_can_be_read_and_not_written() {
     }
     let place = fresh();
     let granted = place.secrets.to_str().unwrap();
-    place.allows(&["--read", granted], &Attempt::python("open(argv[1] + '/key').read()").with(granted));
-    place.allows(&["--allow", granted], &Attempt::python("open(argv[1] + '/new', 'w').write('x')").with(granted));
+    place.allows(
+        &["--read", granted],
+        &Attempt::python("open(argv[1] + '/key').read()").with(granted),
+    );
+    place.allows(
+        &["--allow", granted],
+        &Attempt::python("open(argv[1] + '/new', 'w').write('x')").with(granted),
+    );
     assert_eq!(std::fs::read(place.secrets.join("new")).unwrap(), b"x");
 }
 
@@ -116,7 +125,10 @@ fn the_home_folder_inside_is_private() {
     std::fs::write(place.home.join("precious"), "x").unwrap();
     let body = "'precious' in os.listdir(os.environ['HOME']) or deny('ENOENT')";
     place.denies(&[], &Attempt::python(body), GONE);
-    place.allows(&[], &Attempt::python("open(os.environ['HOME'] + '/mine', 'w').write('x')"));
+    place.allows(
+        &[],
+        &Attempt::python("open(os.environ['HOME'] + '/mine', 'w').write('x')"),
+    );
     assert!(!place.home.join("mine").exists(), "a file of the private home came out");
 }
 
@@ -188,7 +200,11 @@ fn pinfolds_own_folders_are_out_of_reach() {
         std::fs::create_dir_all(place.home.join(folder).join("profiles")).unwrap();
         std::fs::write(place.home.join(folder).join("file"), "as it was").unwrap();
         let path = place.home.join(folder).join("file");
-        place.denies(&[], &Attempt::python("open(argv[1], 'r+').write('x')").with(&path), GONE);
+        place.denies(
+            &[],
+            &Attempt::python("open(argv[1], 'r+').write('x')").with(&path),
+            GONE,
+        );
         std::fs::write(&path, "as it was").unwrap();
         let folder = place.home.join(folder);
         for grant in [&folder, &folder.join("profiles")] {
@@ -209,5 +225,8 @@ fn the_program_itself_cannot_be_changed_from_a_workspace_that_holds_it() {
     let same = std::fs::read(&copy).unwrap() == std::fs::read(crate::place::program()).unwrap();
     assert!(same, "the program was changed");
     finish(place.command("sh").args(["-c", script])).expect(0);
-    assert_ne!(std::fs::metadata(&copy).map_or(0, |meta| meta.len()), std::fs::metadata(crate::place::program()).unwrap().len());
+    assert_ne!(
+        std::fs::metadata(&copy).map_or(0, |meta| meta.len()),
+        std::fs::metadata(crate::place::program()).unwrap().len()
+    );
 }

@@ -82,10 +82,19 @@ fn an_absent_home_and_grants_make_nothing_on_the_host() {
     let granted = place.secrets.join("folder");
     std::fs::create_dir(&granted).unwrap();
     let before = listing(&place.secrets);
-    let options = ["--read", granted.to_str().unwrap(), "--read", place.secrets.join("key").to_str().unwrap()].map(str::to_owned);
+    let options = [
+        "--read",
+        granted.to_str().unwrap(),
+        "--read",
+        place.secrets.join("key").to_str().unwrap(),
+    ]
+    .map(str::to_owned);
     finish(&mut place.run(&options, &["true"])).expect(0);
     assert_eq!(before, listing(&place.secrets));
-    let entries: Vec<_> = std::fs::read_dir(&place.home).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let entries: Vec<_> = std::fs::read_dir(&place.home)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
     // Pinfold's own state folder, and nothing that a grant or a mount would have made.
     assert_eq!(entries, [".local"]);
 }

@@ -61,7 +61,10 @@ enum Tried {
 
 impl Attempt {
     pub fn python(body: &str) -> Attempt {
-        Attempt { body: body.to_owned(), arguments: Vec::new() }
+        Attempt {
+            body: body.to_owned(),
+            arguments: Vec::new(),
+        }
     }
 
     pub fn with(mut self, argument: impl Into<OsString>) -> Attempt {
@@ -70,7 +73,9 @@ impl Attempt {
     }
 
     fn argv(&self) -> Vec<OsString> {
-        let mut argv: Vec<OsString> = [PYTHON, "-I", "-S", "-c", RUNNER, &self.body].map(OsString::from).to_vec();
+        let mut argv: Vec<OsString> = [PYTHON, "-I", "-S", "-c", RUNNER, &self.body]
+            .map(OsString::from)
+            .to_vec();
         argv.extend(self.arguments.iter().cloned());
         argv
     }

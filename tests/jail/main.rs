@@ -2,11 +2,20 @@
 //! its opposite. Run as root and as an ordinary user (`bin/run.sh test` does both).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
+mod broker;
+mod environment;
 mod files;
 mod ghosts;
 mod git;
 mod harness;
+mod kernel;
+mod lifetime;
+mod network;
+mod pane;
 mod place;
 mod processes;
 mod protected;
+mod sockets;
+mod terminal;
 mod tester;
+mod tools;

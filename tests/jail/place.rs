@@ -45,7 +45,12 @@ impl Place {
             std::fs::create_dir(folder).unwrap();
         }
         std::fs::write(secrets.join("key"), "the secret key\n").unwrap();
-        Place { folder, home, work, secrets }
+        Place {
+            folder,
+            home,
+            work,
+            secrets,
+        }
     }
 
     /// Where the folders are.
@@ -57,7 +62,10 @@ impl Place {
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.work).env_clear().stdin(Stdio::null());
-        command.env("HOME", &self.home).env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8");
+        command
+            .env("HOME", &self.home)
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LANG", "C.UTF-8");
         command
     }
 
@@ -85,7 +93,9 @@ impl Ended {
 
     /// The exit status as a shell gives it.
     pub fn code(&self) -> i32 {
-        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+        self.status
+            .code()
+            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
     /// Fails with everything that was said unless the status is this one.
@@ -132,8 +142,14 @@ impl Started {
     pub fn finish(mut self) -> Ended {
         let status = self.wait();
         let limit = Duration::from_secs(5);
-        let out = self.out.recv_timeout(limit).expect("something still holds stdout after the end");
-        let err = self.err.recv_timeout(limit).expect("something still holds stderr after the end");
+        let out = self
+            .out
+            .recv_timeout(limit)
+            .expect("something still holds stdout after the end");
+        let err = self
+            .err
+            .recv_timeout(limit)
+            .expect("something still holds stderr after the end");
         Ended { status, out, err }
     }
 
@@ -186,7 +202,9 @@ pub fn marker() -> String {
 
 /// The processes of this machine with a word in their arguments.
 pub fn processes_with(word: &str) -> Vec<i32> {
-    let pids = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    let pids = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
     let has = |pid: &i32| {
         let arguments = std::fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline")).unwrap_or_default();
         arguments.windows(word.len()).any(|window| window == word.as_bytes())

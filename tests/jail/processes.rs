@@ -50,7 +50,10 @@ fn killing_everything_kills_only_what_is_inside() {
     let script = "sleep 50 & kill -9 -1; wait $!; echo inside: $?";
     let ended = finish(&mut place.sh(&[], script)).expect(0);
     assert_eq!(ended.out(), "inside: 137\n");
-    assert!(outside.child.try_wait().unwrap().is_none(), "a process of the host was killed");
+    assert!(
+        outside.child.try_wait().unwrap().is_none(),
+        "a process of the host was killed"
+    );
 }
 
 #[test]
@@ -68,9 +71,22 @@ deny('ENOENT')";
     let (first, second) = secret.split_at(3);
     let _holder = Started::new(Command::new("sleep").arg("60").env("API_TOKEN", &secret));
     let attempt = Attempt::python(body).with(first).with(second);
-    let argv = ["/usr/bin/python3", "-I", "-S", "-c", "import sys,os\nargv=sys.argv\ndef deny(name): sys.exit(77)\nexec(argv.pop(1))", body, first, second];
+    let argv = [
+        "/usr/bin/python3",
+        "-I",
+        "-S",
+        "-c",
+        "import sys,os\nargv=sys.argv\ndef deny(name): sys.exit(77)\nexec(argv.pop(1))",
+        body,
+        first,
+        second,
+    ];
     let mut launched = place.run::<&str, _>(&[], &argv);
-    assert_eq!(finish(launched.env("API_TOKEN", &secret)).code(), 77, "the launcher's secret is readable inside");
+    assert_eq!(
+        finish(launched.env("API_TOKEN", &secret)).code(),
+        77,
+        "the launcher's secret is readable inside"
+    );
     place.denies(&[], &attempt, DENIED);
 }
 
@@ -101,13 +117,18 @@ fn a_tool_cannot_trace_its_own_kind() {
     let numbers = [
         format!("call({}, 0x4206, pid, 0, 0)", nix::libc::SYS_ptrace),
         format!("call({}, 16, pid, 0, 0)", nix::libc::SYS_ptrace),
-        format!("b = ctypes.create_string_buffer(8); v = (ctypes.c_uint64 * 2)(ctypes.addressof(b), 8); r = (ctypes.c_uint64 * 2)(id(0), 8); call({}, pid, v, 1, r, 1, 0)", nix::libc::SYS_process_vm_readv),
+        format!(
+            "b = ctypes.create_string_buffer(8); v = (ctypes.c_uint64 * 2)(ctypes.addressof(b), 8); r = (ctypes.c_uint64 * 2)(id(0), 8); call({}, pid, v, 1, r, 1, 0)",
+            nix::libc::SYS_process_vm_readv
+        ),
         format!("call({}, os.pidfd_open(pid), 0, 0)", nix::libc::SYS_pidfd_getfd),
         format!("call({}, pid, os.getpid(), 0, 0, 0)", nix::libc::SYS_kcmp),
     ];
     for body in numbers {
         // A fork has the same memory, so that the address means something in it.
-        let body = format!("pid = os.fork()\nif pid == 0: time.sleep(30); os._exit(0)\ntry:\n  {body}\nfinally:\n  os.kill(pid, 9)");
+        let body = format!(
+            "pid = os.fork()\nif pid == 0: time.sleep(30); os._exit(0)\ntry:\n  {body}\nfinally:\n  os.kill(pid, 9)"
+        );
         place.denies_if_here(&[], &Attempt::python(&body), &["EPERM"]);
     }
 }
@@ -136,7 +157,12 @@ fn shared_memory_and_queues_of_the_host_are_not_there() {
 identity = libc.shmget(0x50494e46, 4096, 0o1666)
 sys.exit(print('done') if identity >= 0 else 70)";
     let attempt = Attempt::python("libc.shmget(0x50494e46, 0, 0o600) >= 0 or deny('ENOENT')");
-    finish(place.command("/usr/bin/python3").args(["-c", &format!("import ctypes, sys\nlibc = ctypes.CDLL(None)\n{make}")])).expect(0);
+    finish(
+        place
+            .command("/usr/bin/python3")
+            .args(["-c", &format!("import ctypes, sys\nlibc = ctypes.CDLL(None)\n{make}")]),
+    )
+    .expect(0);
     let verdict = place.compare(&attempt, &[], &attempt, &["ENOENT"]);
     let remove = "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.shmctl(libc.shmget(0x50494e46, 0, 0o600), 0, None)";
     finish(place.command("/usr/bin/python3").args(["-c", remove])).expect(0);
@@ -161,7 +187,9 @@ fn the_memory_of_a_host_process_is_not_there() {
 fn markers_find_what_they_should() {
     let word = marker();
     let child = Started::new(Command::new("sleep").arg(&word));
-    eventually("the sleeper is found", || processes_with(&word) == [child.pid().as_raw()]);
+    eventually("the sleeper is found", || {
+        processes_with(&word) == [child.pid().as_raw()]
+    });
     drop(child);
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }

@@ -30,7 +30,9 @@ pub fn repository() -> Place {
 /// git on the host, with an identity of its own.
 pub fn git(place: &Place, arguments: &[&str]) -> String {
     let mut command = place.command("git");
-    command.args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org"]).args(arguments);
+    command
+        .args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org"])
+        .args(arguments);
     finish(&mut command).expect(0).out()
 }
 
@@ -144,7 +146,11 @@ fn a_protected_path_that_was_absent_is_reported() {
     let place = repository();
     let ended = finish(&mut place.sh(&[], "echo x > .envrc; mkdir .husky; echo x > fine")).expect(0);
     for name in [".envrc", ".husky"] {
-        assert!(ended.err().contains(place.work.join(name).to_str().unwrap()), "{}", ended.err());
+        assert!(
+            ended.err().contains(place.work.join(name).to_str().unwrap()),
+            "{}",
+            ended.err()
+        );
     }
     assert!(!ended.err().contains("fine"), "{}", ended.err());
     let quiet = finish(&mut place.sh(&[], "echo x > fine")).expect(0);
@@ -172,7 +178,9 @@ fn odd_git_folders_do_not_stop_a_launch() {
         ("a dangling link", |git| symlink("nowhere", git).unwrap()),
         ("a loop", |git| symlink(".git", git).unwrap()),
         ("an empty file", |git| std::fs::write(git, "").unwrap()),
-        ("a pointer to nothing", |git| std::fs::write(git, "gitdir: /nowhere\n").unwrap()),
+        ("a pointer to nothing", |git| {
+            std::fs::write(git, "gitdir: /nowhere\n").unwrap()
+        }),
         ("hooks by a link", |git| {
             std::fs::create_dir_all(git.join("real")).unwrap();
             symlink("real", git.join("hooks")).unwrap();

@@ -54,7 +54,10 @@ fn live(inside: &Inside<'_>) -> Step<()> {
         let _ = nix::unistd::tcsetpgrp(slave, child);
     }
     let seccomp = inside.position(|op| matches!(op, Op::Seccomp { .. }));
-    let keep: Vec<RawFd> = std::iter::once(&inside.control).chain(&slave).map(AsRawFd::as_raw_fd).collect();
+    let keep: Vec<RawFd> = std::iter::once(&inside.control)
+        .chain(&slave)
+        .map(AsRawFd::as_raw_fd)
+        .collect();
     descriptors::apply(&keep).map_err(general)?;
     detach_streams().map_err(general)?;
     inside.filters.install(Mediated::No).map_err(|errno| (seccomp, errno))?;
@@ -67,6 +70,7 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
     for (index, op) in inside.ops.iter().enumerate() {
         identity(op).map_err(|errno| (u16::try_from(index).unwrap_or(u16::MAX), errno))?;
     }
+    network::free_low_ports();
     mounts::apply(inside.ops, &inside.files)?;
     nix::unistd::setsid().map_err(|errno| (0, errno))?;
     let mut terminal = None;
