@@ -1,6 +1,6 @@
 //! Arguments, folders and environments of any bytes and of any size.
 
-use crate::place::{Place, finish, words};
+use crate::place::{Place, finish};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
@@ -23,6 +23,11 @@ const ODD: [&[u8]; 16] = [
     b"~",
     b"end\\",
 ];
+
+/// Words of any kind as arguments.
+fn words(list: &[&[u8]]) -> Vec<OsString> {
+    list.iter().map(|word| OsStr::from_bytes(word).to_owned()).collect()
+}
 
 #[test]
 fn arguments_arrive_as_they_are() {

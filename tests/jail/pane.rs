@@ -104,12 +104,19 @@ impl Pane {
     #[track_caller]
     pub fn expect(&mut self, text: &str) -> String {
         let end = Instant::now() + Duration::from_secs(20);
+        // What was searched already is not searched again, but for the beginning of the text at its end.
+        let mut searched = self.read;
         loop {
             self.fill();
+            let from = searched.saturating_sub(text.len()).max(self.read);
+            searched = self.seen.len();
             let fresh = &self.seen[self.read..];
-            if let Some(at) = fresh.windows(text.len()).position(|window| window == text.as_bytes()) {
-                let before = String::from_utf8_lossy(&fresh[..at]).into_owned();
-                self.read += at + text.len();
+            if let Some(at) = self.seen[from..]
+                .windows(text.len())
+                .position(|window| window == text.as_bytes())
+            {
+                let before = String::from_utf8_lossy(&self.seen[self.read..from + at]).into_owned();
+                self.read = from + at + text.len();
                 return before;
             }
             assert!(

@@ -1,9 +1,8 @@
 //! A fresh place for one test, and the program under test in it: folders, an environment without surprises, and a
 //! limit on how long anything may take. Only processes that were started here are ended, by their id.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -210,9 +209,4 @@ pub fn processes_with(word: &str) -> Vec<i32> {
         arguments.windows(word.len()).any(|window| window == word.as_bytes())
     };
     pids.filter(has).collect()
-}
-
-/// Words of any kind as arguments.
-pub fn words(list: &[&[u8]]) -> Vec<OsString> {
-    list.iter().map(|word| OsStr::from_bytes(word).to_owned()).collect()
 }

@@ -172,9 +172,12 @@ fn a_forged_git_file_widens_nothing() {
     place.denies(&[], &read, &["ENOENT", "EACCES"]);
 }
 
+/// A name, and what makes such a `.git`.
+type Odd = (&'static str, fn(&Path));
+
 #[test]
 fn odd_git_folders_do_not_stop_a_launch() {
-    let odd: [(&str, fn(&Path)); 7] = [
+    let odd: [Odd; 7] = [
         ("a dangling link", |git| symlink("nowhere", git).unwrap()),
         ("a loop", |git| symlink(".git", git).unwrap()),
         ("an empty file", |git| std::fs::write(git, "").unwrap()),
