@@ -141,6 +141,10 @@ impl PaneId {
     pub fn new(text: impl Into<String>) -> Option<PaneId> {
         Some(text.into()).filter(|t| !t.is_empty()).map(PaneId)
     }
+    /// The stand-in for a pane that the host has yet to open for this launch.
+    pub fn of_launch(launch: &LaunchId) -> PaneId {
+        PaneId(format!("launch:{launch}"))
+    }
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
