@@ -27,7 +27,11 @@ impl Claim {
     pub(super) fn of(store: &Store, pane: &PaneId) -> Result<Claim, StateError> {
         let locked = store.slot(pane).lock()?;
         let lock = locked.launch_lock(pane)?;
-        Ok(Claim { pane: pane.clone(), store: store.clone(), _lock: lock })
+        Ok(Claim {
+            pane: pane.clone(),
+            store: store.clone(),
+            _lock: lock,
+        })
     }
 
     /// The pane.
@@ -54,14 +58,21 @@ impl Claim {
             Some(record) if record.waits_as(launch) => {
                 let mut record = start(record);
                 here.save(&mut record)?;
-                Ok(Taken { record, problem: before.problem })
+                Ok(Taken {
+                    record,
+                    problem: before.problem,
+                })
             }
             earlier => {
                 // Always this order, a pane and then a launch's stand-in, so that two of these cannot wait for each other.
                 let stand_in = PaneId::of_launch(launch);
                 let not_waiting = || StateError::NotWaiting(launch.clone());
                 let slot = Some(self.store.slot(&stand_in)).filter(|_| stand_in != self.pane);
-                let there = slot.map(Slot::lock_existing).transpose()?.flatten().ok_or_else(not_waiting)?;
+                let there = slot
+                    .map(Slot::lock_existing)
+                    .transpose()?
+                    .flatten()
+                    .ok_or_else(not_waiting)?;
                 let read = there.read()?;
                 if let Some(problem) = read.problem {
                     return Err(StateError::Unusable(problem));
@@ -75,7 +86,10 @@ impl Claim {
                 here.save(&mut record)?;
                 let lock = there.launch_lock(&stand_in)?;
                 there.remove(lock)?;
-                Ok(Taken { record, problem: before.problem })
+                Ok(Taken {
+                    record,
+                    problem: before.problem,
+                })
             }
         }
     }

@@ -94,9 +94,10 @@ impl Explain for StateError {
             StateError::NotFound(_) => Some("`pinfold list` shows the launches".to_owned()),
             StateError::Ambiguous { .. } => Some("give more of the name".to_owned()),
             StateError::NotWaiting(_) => Some("start it again with `pinfold start`".to_owned()),
-            StateError::Unusable(Problem { reason: Reason::Newer(_), .. }) => {
-                Some("use the newer pinfold for this pane".to_owned())
-            }
+            StateError::Unusable(Problem {
+                reason: Reason::Newer(_),
+                ..
+            }) => Some("use the newer pinfold for this pane".to_owned()),
             StateError::Json { .. } | StateError::Folder { .. } | StateError::Unusable(_) => None,
         }
     }

@@ -49,7 +49,10 @@ impl Logs {
     pub fn rotate(&self, keep: usize, live: &[&str]) -> Result<Vec<AbsPath>, StateError> {
         let mut sessions = self.sessions()?;
         sessions.sort_by(|a, b| (b.1.last, &b.0).cmp(&(a.1.last, &a.0)));
-        let ended = sessions.into_iter().skip(keep).filter(|(name, _)| !live.iter().any(|l| OsStr::new(l) == name));
+        let ended = sessions
+            .into_iter()
+            .skip(keep)
+            .filter(|(name, _)| !live.iter().any(|l| OsStr::new(l) == name));
         let mut removed = Vec::new();
         for file in ended.flat_map(|(_, session)| session.files) {
             match std::fs::remove_file(&file) {
@@ -62,18 +65,26 @@ impl Logs {
     }
 
     fn sessions(&self) -> Result<Vec<(OsString, Session)>, StateError> {
-        let failed = |source| StateError::Folder { path: self.folder.clone(), source };
+        let failed = |source| StateError::Folder {
+            path: self.folder.clone(),
+            source,
+        };
         let mut sessions: BTreeMap<OsString, Session> = BTreeMap::new();
         for entry in std::fs::read_dir(&self.folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let Some(session) = session_of(&name) else { continue };
-            let (Ok(path), Ok(found)) = (self.folder.join(&name), entry.metadata()) else { continue };
+            let (Ok(path), Ok(found)) = (self.folder.join(&name), entry.metadata()) else {
+                continue;
+            };
             if !found.is_file() {
                 continue;
             }
             let time = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            let session = sessions.entry(session.to_owned()).or_insert(Session { last: time, files: Vec::new() });
+            let session = sessions.entry(session.to_owned()).or_insert(Session {
+                last: time,
+                files: Vec::new(),
+            });
             session.last = session.last.max(time);
             session.files.push(path);
         }
@@ -88,7 +99,9 @@ struct Session {
 
 fn session_of(name: &OsStr) -> Option<&OsStr> {
     let bytes = name.as_bytes();
-    let session = ENDINGS.iter().find_map(|ending| bytes.strip_suffix(ending.as_bytes()))?;
+    let session = ENDINGS
+        .iter()
+        .find_map(|ending| bytes.strip_suffix(ending.as_bytes()))?;
     Some(OsStr::from_bytes(session)).filter(|s| !s.is_empty() && Path::new(s).file_name().is_some())
 }
 
@@ -113,7 +126,9 @@ mod tests {
     }
 
     fn left(logs: &Logs) -> Vec<String> {
-        let names = std::fs::read_dir(&logs.folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        let names = std::fs::read_dir(&logs.folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap());
         let mut names: Vec<_> = names.collect();
         names.sort();
         names
@@ -128,8 +143,15 @@ mod tests {
         std::fs::write(logs.folder.join("notes.txt").unwrap(), "mine").unwrap();
         let removed = logs.rotate(2, &["a"]).unwrap();
         assert_eq!(removed.len(), 2);
-        let kept =
-            ["a-network.log", "a-server.log", "c-network.log", "c-server.log", "d-network.log", "d-server.log", "notes.txt"];
+        let kept = [
+            "a-network.log",
+            "a-server.log",
+            "c-network.log",
+            "c-server.log",
+            "d-network.log",
+            "d-server.log",
+            "notes.txt",
+        ];
         assert_eq!(left(&logs), kept);
         assert!(logs.rotate(3, &[]).unwrap().is_empty());
     }

@@ -21,7 +21,13 @@ use crate::base::LaunchId;
 /// `<prefix>-<agent>-<12 hexadecimal digits of the launch>`, with every character but letters, digits, `.`, `_` and `-`
 /// replaced by `_`, so that it can stand in file names and arguments.
 pub fn session_name(prefix: &str, agent: &str, launch: &LaunchId) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') {
+            c
+        } else {
+            '_'
+        }
+    };
     format!("{prefix}-{agent}-{launch}").chars().map(plain).collect()
 }
 

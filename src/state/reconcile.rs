@@ -22,8 +22,11 @@ pub fn reconcile(record: &Record, alive: impl Fn(&ProcessRecord) -> bool, now: T
     };
     let mut settled = record.clone();
     settled.lifecycle_state = Lifecycle::Failed;
-    settled.last_error =
-        Some(LastError { kind: Kind::Startup.word().to_owned(), message: message.to_owned(), at: now });
+    settled.last_error = Some(LastError {
+        kind: Kind::Startup.word().to_owned(),
+        message: message.to_owned(),
+        at: now,
+    });
     settled.exited_at = Some(now);
     Some(settled)
 }
@@ -84,7 +87,13 @@ mod tests {
     #[test]
     fn a_request_waits_a_minute_for_its_bridge_by_any_clock() {
         let record = with(Lifecycle::Provisional, None);
-        for (now, failed) in [(1_060_000, false), (1_060_001, true), (940_000, false), (939_999, true), (0, true)] {
+        for (now, failed) in [
+            (1_060_000, false),
+            (1_060_001, true),
+            (940_000, false),
+            (939_999, true),
+            (0, true),
+        ] {
             assert_eq!(reconcile(&record, |_| true, at(now)).is_some(), failed, "{now}");
         }
     }
@@ -97,7 +106,10 @@ mod tests {
     #[test]
     fn what_has_ended_stays_as_it_was() {
         for state in [Lifecycle::Exited, Lifecycle::Failed] {
-            assert_eq!(reconcile(&with(state, Some(process(7))), |_| false, at(9_000_000)), None);
+            assert_eq!(
+                reconcile(&with(state, Some(process(7))), |_| false, at(9_000_000)),
+                None
+            );
         }
     }
 }

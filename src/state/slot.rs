@@ -36,7 +36,9 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) fn of(panes: &AbsPath, pane: &PaneId) -> Slot {
-        Slot { path: panes.as_path().join(file_name(pane)) }
+        Slot {
+            path: panes.as_path().join(file_name(pane)),
+        }
     }
 
     pub(super) fn at(path: &Path) -> Slot {
@@ -59,7 +61,11 @@ impl Slot {
 
     /// What the file holds, or nothing if there is none.
     pub(super) fn read(&self) -> Result<Option<Record>, Problem> {
-        let problem = |reason| Problem { file: self.file(), reason, aside: None };
+        let problem = |reason| Problem {
+            file: self.file(),
+            reason,
+            aside: None,
+        };
         let bytes = match regular::read(&self.path, LARGEST) {
             Ok(bytes) => bytes,
             Err(e) if e.is_missing() => return Ok(None),
@@ -72,7 +78,9 @@ impl Slot {
             }
             Parsed::Record(record) => {
                 let other = record.pane_id.as_str();
-                Err(problem(Reason::Damaged(format!("it is the record of another pane, {other}"))))
+                Err(problem(Reason::Damaged(format!(
+                    "it is the record of another pane, {other}"
+                ))))
             }
             Parsed::Newer(version) => Err(problem(Reason::Newer(version))),
             Parsed::Damaged(reason) => Err(problem(Reason::Damaged(reason))),
@@ -107,7 +115,10 @@ impl Locked {
         let mut path = OsString::from(&self.slot.path);
         path.push(".launch");
         match FileLock::acquire(Path::new(&path), Duration::ZERO) {
-            Err(LockError::Held { holder, .. }) => Err(StateError::Claimed { pane: pane.clone(), holder }),
+            Err(LockError::Held { holder, .. }) => Err(StateError::Claimed {
+                pane: pane.clone(),
+                holder,
+            }),
             other => Ok(other?),
         }
     }
@@ -117,7 +128,10 @@ impl Locked {
         match self.slot.read() {
             Ok(record) => Ok(Before { record, problem: None }),
             Err(problem) => match self.set_aside(problem) {
-                problem @ Problem { aside: Some(_), .. } => Ok(Before { record: None, problem: Some(problem) }),
+                problem @ Problem { aside: Some(_), .. } => Ok(Before {
+                    record: None,
+                    problem: Some(problem),
+                }),
                 problem => Err(StateError::Unusable(problem)),
             },
         }
@@ -129,14 +143,23 @@ impl Locked {
             return problem;
         }
         let time = Timestamp::now().compact();
-        let names = (1..1000).map(|n| if n == 1 { format!(".damaged-{time}") } else { format!(".damaged-{time}-{n}") });
+        let names = (1..1000).map(|n| {
+            if n == 1 {
+                format!(".damaged-{time}")
+            } else {
+                format!(".damaged-{time}-{n}")
+            }
+        });
         let mut paths = names.map(|ending| {
             let mut path = OsString::from(&self.slot.path);
             path.push(ending);
             PathBuf::from(path)
         });
         // Only holders of this pane's lock make such names, so nothing appears between the look and the rename.
-        let free = paths.find(|path| path.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound));
+        let free = paths.find(|path| {
+            path.symlink_metadata()
+                .is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
+        });
         let moved = free.ok_or(io::ErrorKind::AlreadyExists.into());
         match moved.and_then(|path| std::fs::rename(&self.slot.path, &path).map(|()| path)) {
             Ok(path) => problem.aside = AbsPath::new(path).ok(),
@@ -149,19 +172,28 @@ impl Locked {
     pub(super) fn save(&self, record: &mut Record) -> Result<(), StateError> {
         record.revision = hex(&rand::rng().random::<[u8; 6]>());
         record.updated_at = Timestamp::now();
-        let bytes = record.write().map_err(|source| StateError::Json { pane: record.pane_id.clone(), source })?;
+        let bytes = record.write().map_err(|source| StateError::Json {
+            pane: record.pane_id.clone(),
+            source,
+        })?;
         Ok(atomic::save(&self.slot.path, &bytes)?)
     }
 
     /// Removes the file and its locks; `launch` proves that no bridge lives on it.
     pub(super) fn remove(self, launch: FileLock) -> Result<(), StateError> {
-        let failed = |source| StateError::Folder { path: self.slot.file(), source };
+        let failed = |source| StateError::Folder {
+            path: self.slot.file(),
+            source,
+        };
         match std::fs::remove_file(&self.slot.path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(failed(e)),
             _ => {}
         }
         launch.remove().map_err(failed)?;
-        let failed = |source| StateError::Folder { path: self.slot.file(), source };
+        let failed = |source| StateError::Folder {
+            path: self.slot.file(),
+            source,
+        };
         self.lock.remove().map_err(failed)
     }
 }

@@ -43,10 +43,18 @@ pub struct Begun {
 impl Store {
     /// Opens the store, and makes its folders 0700 if they are missing.
     pub fn open(dirs: &Dirs) -> Result<Store, StateError> {
-        let join = |name| dirs.state.join(name).map_err(|source| dirs::DirsError::Variable { variable: "XDG_STATE_HOME", source });
+        let join = |name| {
+            dirs.state.join(name).map_err(|source| dirs::DirsError::Variable {
+                variable: "XDG_STATE_HOME",
+                source,
+            })
+        };
         let panes = join("panes")?;
         dirs::make(&panes)?;
-        Ok(Store { panes, logs: Logs::open(join("logs")?)? })
+        Ok(Store {
+            panes,
+            logs: Logs::open(join("logs")?)?,
+        })
     }
 
     /// The folder of session logs.
@@ -62,14 +70,25 @@ impl Store {
     pub fn list(&self) -> Result<Listing, StateError> {
         let mut listing = self.read_all()?;
         // A stand-in whose bridge was killed just after it had moved the record to its pane.
-        let taken: Vec<_> = listing.records.iter().filter(|r| !r.is_stand_in()).map(|r| r.launch_id.clone()).collect();
-        listing.records.retain(|r| !r.is_stand_in() || !taken.contains(&r.launch_id));
+        let taken: Vec<_> = listing
+            .records
+            .iter()
+            .filter(|r| !r.is_stand_in())
+            .map(|r| r.launch_id.clone())
+            .collect();
+        listing
+            .records
+            .retain(|r| !r.is_stand_in() || !taken.contains(&r.launch_id));
         Ok(listing)
     }
 
     fn read_all(&self) -> Result<Listing, StateError> {
         let mut listing = Listing::default();
-        for entry in self.entries()?.iter().filter(|e| e.file_name().as_bytes().ends_with(b".json")) {
+        for entry in self
+            .entries()?
+            .iter()
+            .filter(|e| e.file_name().as_bytes().ends_with(b".json"))
+        {
             let slot = Slot::at(&entry.path());
             // Read without the lock: a save replaces the file whole. Only to move a damaged one the lock is needed.
             let read = slot.read().or_else(|problem| match problem.reason {
@@ -89,8 +108,14 @@ impl Store {
     }
 
     fn entries(&self) -> Result<Vec<DirEntry>, StateError> {
-        let failed = |source| StateError::Folder { path: self.panes.clone(), source };
-        std::fs::read_dir(&self.panes).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)
+        let failed = |source| StateError::Folder {
+            path: self.panes.clone(),
+            source,
+        };
+        std::fs::read_dir(&self.panes)
+            .map_err(failed)?
+            .collect::<Result<_, _>>()
+            .map_err(failed)
     }
 
     /// The record whose session name or pane is `key`, or the only one whose session name or pane begins with it.
@@ -108,7 +133,10 @@ impl Store {
             (Some(last), false) => {
                 found.push(last);
                 let names = found.iter().map(|r| r.session_name.clone()).collect();
-                Err(StateError::Ambiguous { key: key.to_owned(), names })
+                Err(StateError::Ambiguous {
+                    key: key.to_owned(),
+                    names,
+                })
             }
         }
     }
@@ -120,10 +148,16 @@ impl Store {
         let mut record = Record::new(request, now);
         let locked = self.slot(&record.pane_id).lock()?;
         let _free = locked.launch_lock(&record.pane_id)?;
-        let Before { record: earlier, problem } = locked.read()?;
+        let Before {
+            record: earlier,
+            problem,
+        } = locked.read()?;
         if let Some(earlier) = earlier {
             if earlier.lifecycle_state.is_active() && reconcile(&earlier, may_live, now).is_none() {
-                return Err(StateError::Busy { pane: earlier.pane_id, session: earlier.session_name });
+                return Err(StateError::Busy {
+                    pane: earlier.pane_id,
+                    session: earlier.session_name,
+                });
             }
             record = record.following(earlier);
         }
@@ -154,7 +188,9 @@ impl Store {
 
     /// Forgets a pane, and returns what was known. An error while a bridge holds it.
     pub fn remove(&self, pane: &PaneId) -> Result<Option<Record>, StateError> {
-        let Some(locked) = self.slot(pane).lock_existing()? else { return Ok(None) };
+        let Some(locked) = self.slot(pane).lock_existing()? else {
+            return Ok(None);
+        };
         let free = locked.launch_lock(pane)?;
         let record = locked.read()?.record;
         locked.remove(free)?;
@@ -165,7 +201,10 @@ impl Store {
     /// is changed only if nobody holds its launch lock *and* its bridge is gone; no process is touched.
     pub fn reconcile_all(&self) -> Result<Listing, StateError> {
         self.sweep()?;
-        let Listing { records: all, mut problems } = self.read_all()?;
+        let Listing {
+            records: all,
+            mut problems,
+        } = self.read_all()?;
         let taken: Vec<_> = all.iter().filter(|r| !r.is_stand_in()).map(|r| &r.launch_id).collect();
         for record in all.iter().filter(|r| r.lifecycle_state.is_active()) {
             let settled = match record.is_stand_in() && taken.contains(&&record.launch_id) {
@@ -187,14 +226,22 @@ impl Store {
     fn settle(&self, pane: &PaneId) -> Result<(), StateError> {
         let locked = self.slot(pane).lock()?;
         let _free = locked.launch_lock(pane)?;
-        match locked.read()?.record.and_then(|record| reconcile(&record, may_live, Timestamp::now())) {
+        match locked
+            .read()?
+            .record
+            .and_then(|record| reconcile(&record, may_live, Timestamp::now()))
+        {
             Some(mut settled) => locked.save(&mut settled),
             None => Ok(()),
         }
     }
 
     fn sweep(&self) -> Result<(), StateError> {
-        for entry in self.entries()?.iter().filter(|e| e.file_name().as_bytes().starts_with(TEMPORARY.as_bytes())) {
+        for entry in self
+            .entries()?
+            .iter()
+            .filter(|e| e.file_name().as_bytes().starts_with(TEMPORARY.as_bytes()))
+        {
             let age = entry.metadata().ok().and_then(|m| m.modified().ok()?.elapsed().ok());
             if age.is_some_and(|age| age > ABANDONED) {
                 // Left for the next time if it cannot be removed.
@@ -213,6 +260,10 @@ fn may_live(process: &ProcessRecord) -> bool {
 fn failed(file: AbsPath, error: &StateError) -> Problem {
     match error {
         StateError::Unusable(problem) => problem.clone(),
-        other => Problem { file, reason: Reason::Failed(other.to_string()), aside: None },
+        other => Problem {
+            file,
+            reason: Reason::Failed(other.to_string()),
+            aside: None,
+        },
     }
 }

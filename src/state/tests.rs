@@ -11,7 +11,11 @@ mod damage;
 mod owners;
 
 pub(super) fn process(pid: i32) -> ProcessRecord {
-    ProcessRecord { pid: Pid::new(pid).unwrap(), start_ticks: 1, boot_id: "another-boot".to_owned() }
+    ProcessRecord {
+        pid: Pid::new(pid).unwrap(),
+        start_ticks: 1,
+        boot_id: "another-boot".to_owned(),
+    }
 }
 
 pub(super) fn pane(name: &str) -> PaneId {
@@ -50,7 +54,13 @@ impl Place {
     }
     fn open(path: &Path) -> Store {
         let at = |name: &str| AbsPath::new(path.join(name)).unwrap();
-        Store::open(&Dirs { config: at("c"), state: at("s"), data: at("d"), runtime: at("r") }).unwrap()
+        Store::open(&Dirs {
+            config: at("c"),
+            state: at("s"),
+            data: at("d"),
+            runtime: at("r"),
+        })
+        .unwrap()
     }
     fn panes(&self) -> PathBuf {
         self.folder.path().join("s/panes")
@@ -76,13 +86,19 @@ impl Place {
 fn a_pane_has_a_readable_file_name_of_its_own() {
     assert_eq!(slot::file_name(&pane("pane-1")), "pane-1-370bd5d12a.json");
     let long = slot::file_name(&pane(&format!("tmux:1a2b:%3 🐑 ../\n{}", "x".repeat(300))));
-    assert!(long.starts_with("tmux_1a2b__3_____.._") && long.len() == 64 + 1 + 10 + 5, "{long}");
+    assert!(
+        long.starts_with("tmux_1a2b__3____..__x") && long.len() == 64 + 1 + 10 + 5,
+        "{long}"
+    );
 }
 
 #[test]
 fn a_session_name_can_stand_in_a_file_name() {
     let launch: LaunchId = "0123456789ab".parse().unwrap();
-    assert_eq!(session_name("pinfold", "opencode", &launch), "pinfold-opencode-0123456789ab");
+    assert_eq!(
+        session_name("pinfold", "opencode", &launch),
+        "pinfold-opencode-0123456789ab"
+    );
     assert_eq!(session_name("../p", "a b\n", &launch), ".._p-a_b_-0123456789ab");
 }
 
@@ -94,7 +110,10 @@ fn a_record_is_saved_privately_with_the_documented_keys() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(place.panes().metadata().unwrap().permissions().mode() & 0o777, 0o700);
     let text = std::fs::read_to_string(path).unwrap();
-    assert!(text.starts_with("{\n  \"version\": 1,\n") && text.ends_with("}\n"), "{text}");
+    assert!(
+        text.starts_with("{\n  \"version\": 1,\n") && text.ends_with("}\n"),
+        "{text}"
+    );
     let value: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(value["paneId"], "p");
     assert_eq!(value["localPath"], json!({"bytes": "2f700a7120ff2278"}));
@@ -132,13 +151,25 @@ fn unknown_keys_and_their_order_survive_changes_and_later_launches() {
         value["lifecycleState"] = json!("exited");
     });
     let created = place.store.find("p").unwrap().created_at;
-    place.store.update(&pane("p"), |record| record.last_exit_code = Some(3)).unwrap();
+    place
+        .store
+        .update(&pane("p"), |record| record.last_exit_code = Some(3))
+        .unwrap();
     assert_eq!(place.store.find("p").unwrap().server.unwrap().other["cgroup"], "/x");
     let again = place.store.begin(request(Some("p"))).unwrap().record;
-    assert_eq!((again.launch_count, again.created_at, again.last_exit_code), (2, created, None));
+    assert_eq!(
+        (again.launch_count, again.created_at, again.last_exit_code),
+        (2, created, None)
+    );
     let text = std::fs::read_to_string(place.file(&pane("p"))).unwrap();
-    let (zeta, alpha) = (text.find("\"zeta\"").unwrap(), text.find("\"alpha\": 18446744073709551615").unwrap());
-    assert!(zeta < alpha && text.find("\"b\"").unwrap() < text.find("\"a\": \"x\"").unwrap(), "{text}");
+    let (zeta, alpha) = (
+        text.find("\"zeta\"").unwrap(),
+        text.find("\"alpha\": 18446744073709551615").unwrap(),
+    );
+    assert!(
+        zeta < alpha && text.find("\"b\"").unwrap() < text.find("\"a\": \"x\"").unwrap(),
+        "{text}"
+    );
 }
 
 #[test]
@@ -147,7 +178,11 @@ fn finds_by_session_pane_or_the_beginning_of_either() {
     let names = ["tmux:1:%1", "tmux:1:%11", "tty:/dev/pts/3"];
     let records = names.map(|name| place.store.begin(request(Some(name))).unwrap().record);
     let found = |key: &str| place.store.find(key).map(|r| r.pane_id.as_str().to_owned());
-    assert_eq!(found("tmux:1:%1").unwrap(), names[0], "exact wins over the beginning of another");
+    assert_eq!(
+        found("tmux:1:%1").unwrap(),
+        names[0],
+        "exact wins over the beginning of another"
+    );
     assert_eq!(found(&records[1].session_name).unwrap(), names[1]);
     assert_eq!(found("tty:").unwrap(), names[2]);
     assert!(matches!(found("tmux:"), Err(StateError::Ambiguous { names, .. }) if names.len() == 2));
@@ -161,7 +196,10 @@ fn removing_leaves_nothing_behind() {
     place.store.begin(request(Some("p"))).unwrap();
     assert_eq!(place.store.remove(&pane("p")).unwrap().unwrap().pane_id, pane("p"));
     assert_eq!(place.store.remove(&pane("p")).unwrap(), None);
-    assert!(matches!(place.store.update(&pane("p"), |_| {}), Err(StateError::NotFound(_))));
+    assert!(matches!(
+        place.store.update(&pane("p"), |_| {}),
+        Err(StateError::NotFound(_))
+    ));
     assert_eq!(place.names(), [""; 0]);
 }
 

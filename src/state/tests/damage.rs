@@ -4,12 +4,23 @@ use super::*;
 
 fn listed(place: &Place) -> (Vec<String>, Vec<Problem>) {
     let listing = place.store.list().unwrap();
-    (listing.records.iter().map(|r| r.pane_id.as_str().to_owned()).collect(), listing.problems)
+    (
+        listing.records.iter().map(|r| r.pane_id.as_str().to_owned()).collect(),
+        listing.problems,
+    )
 }
 
 #[test]
 fn a_damaged_file_is_set_aside_and_stops_no_other() {
-    for bytes in [&b""[..], b"{", b"\xff\xfe", b"[]", b"{\"version\": 1}", b"{\"version\": \"1\"}", b"\0\0\0\0"] {
+    for bytes in [
+        &b""[..],
+        b"{",
+        b"\xff\xfe",
+        b"[]",
+        b"{\"version\": 1}",
+        b"{\"version\": \"1\"}",
+        b"\0\0\0\0",
+    ] {
         let place = Place::new();
         place.store.begin(request(Some("good"))).unwrap();
         place.store.begin(request(Some("bad"))).unwrap();
@@ -21,7 +32,11 @@ fn a_damaged_file_is_set_aside_and_stops_no_other() {
         let aside = problems[0].aside.clone().unwrap();
         assert!(aside.to_string().contains(".json.damaged-2"), "{aside}");
         assert_eq!(std::fs::read(&aside).unwrap(), bytes, "nothing of it is lost");
-        assert!(problems[0].to_string().contains("it was set aside as"), "{}", problems[0]);
+        assert!(
+            problems[0].to_string().contains("it was set aside as"),
+            "{}",
+            problems[0]
+        );
         assert_eq!(listed(&place), (vec!["good".to_owned()], vec![]));
     }
 }
@@ -33,17 +48,32 @@ fn a_file_cut_short_at_any_length_is_never_a_record() {
     let bytes = record.write().unwrap();
     let whole = bytes.len() - 1;
     for length in 0..whole {
-        assert!(matches!(record::parse(&bytes[..length]), record::Parsed::Damaged(_)), "{length}");
+        assert!(
+            matches!(record::parse(&bytes[..length]), record::Parsed::Damaged(_)),
+            "{length}"
+        );
     }
-    assert!(matches!(record::parse(&bytes[..whole]), record::Parsed::Record(_)), "control: without the newline it is whole");
+    assert!(
+        matches!(record::parse(&bytes[..whole]), record::Parsed::Record(_)),
+        "control: without the newline it is whole"
+    );
 }
 
 #[test]
 fn an_unknown_state_or_a_doubled_key_is_damage() {
     let text = String::from_utf8(record("p").write().unwrap()).unwrap();
-    for (from, to) in [("\"provisional\"", "\"approved\""), ("\"launchCount\": 1", "\"launchCount\": 1,\n\"launchCount\": 2")] {
+    for (from, to) in [
+        ("\"provisional\"", "\"approved\""),
+        ("\"launchCount\": 1", "\"launchCount\": 1,\n\"launchCount\": 2"),
+    ] {
         assert!(text.contains(from));
-        assert!(matches!(record::parse(text.replace(from, to).as_bytes()), record::Parsed::Damaged(_)), "{to}");
+        assert!(
+            matches!(
+                record::parse(text.replace(from, to).as_bytes()),
+                record::Parsed::Damaged(_)
+            ),
+            "{to}"
+        );
     }
 }
 
@@ -63,7 +93,13 @@ fn a_newer_builds_file_is_told_and_left_alone() {
         place.store.remove(&pane("new")).map(drop),
     ];
     for attempt in attempts {
-        assert!(matches!(attempt, Err(StateError::Unusable(Problem { reason: Reason::Newer(2), .. }))));
+        assert!(matches!(
+            attempt,
+            Err(StateError::Unusable(Problem {
+                reason: Reason::Newer(2),
+                ..
+            }))
+        ));
     }
     assert_eq!(place.store.reconcile_all().unwrap().problems.len(), 1);
     assert_eq!(std::fs::read(place.file(&pane("new"))).unwrap(), before);
@@ -91,7 +127,10 @@ fn a_launch_begins_over_a_damaged_record_and_says_so() {
     assert_eq!(begun.record.launch_count, 1);
     std::fs::write(place.file(&pane("p")), "garbage").unwrap();
     let error = place.store.update(&pane("p"), |_| {}).unwrap_err();
-    assert!(matches!(error, StateError::Unusable(Problem { aside: Some(_), .. })), "{error}");
+    assert!(
+        matches!(error, StateError::Unusable(Problem { aside: Some(_), .. })),
+        "{error}"
+    );
     assert_eq!(place.names().iter().filter(|n| n.contains("damaged")).count(), 2);
 }
 
@@ -110,7 +149,10 @@ fn a_pipe_as_lock_file_is_refused_at_once() {
 #[test]
 fn what_killed_writers_left_is_swept_and_what_is_being_written_is_not() {
     let place = Place::new();
-    let (old, new) = (place.panes().join(".pinfold-00.tmp"), place.panes().join(".pinfold-01.tmp"));
+    let (old, new) = (
+        place.panes().join(".pinfold-00.tmp"),
+        place.panes().join(".pinfold-01.tmp"),
+    );
     std::fs::write(&new, "").unwrap();
     std::fs::File::create(&old)
         .unwrap()
@@ -132,11 +174,15 @@ fn on_a_small_disk() {
     let disk = PathBuf::from(std::env::var_os("PINFOLD_SMALL_DISK").unwrap());
     let store = Place::open(&disk);
     store.begin(request(Some("p"))).unwrap();
-    let saved = store.update(&pane("p"), |r| r.lifecycle_state = Lifecycle::Running).unwrap();
+    let saved = store
+        .update(&pane("p"), |r| r.lifecycle_state = Lifecycle::Running)
+        .unwrap();
     // Every last block.
     let fill = std::fs::write(disk.join("fill"), vec![0; 1024 * 1024]);
     assert_eq!(fill.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
-    let error = store.update(&pane("p"), |r| r.lifecycle_state = Lifecycle::Exited).unwrap_err();
+    let error = store
+        .update(&pane("p"), |r| r.lifecycle_state = Lifecycle::Exited)
+        .unwrap_err();
     assert!(error.to_string().contains("No space left"), "{error}");
     let listing = store.list().unwrap();
     assert_eq!((listing.records, listing.problems), (vec![saved], vec![]));

@@ -15,7 +15,12 @@ struct Bridge {
 impl Bridge {
     fn start(place: &Place, launch: Option<&LaunchId>) -> Bridge {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "state::tests::owners::be_a_bridge", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "state::tests::owners::be_a_bridge",
+                "--ignored",
+                "--nocapture",
+            ])
             .env(FOLDER, place.folder.path())
             .env("PINFOLD_TEST_LAUNCH", launch.map_or("", LaunchId::as_str))
             .stdin(Stdio::piped())
@@ -23,7 +28,9 @@ impl Bridge {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut said = lines.map(Result::unwrap).filter_map(|l| l.split_once("bridge: ").map(|(_, said)| said.to_owned()));
+        let mut said = lines
+            .map(Result::unwrap)
+            .filter_map(|l| l.split_once("bridge: ").map(|(_, said)| said.to_owned()));
         let said = said.next().unwrap();
         Bridge { child, said }
     }
@@ -70,8 +77,17 @@ fn one_of_two_processes_wins_and_the_other_names_it() {
     let mut first = Bridge::start(&place, None);
     assert_eq!(first.said, "claimed");
     let second = Bridge::start(&place, None);
-    assert!(second.said.starts_with(&format!("pane p is in use by process {} since 2", first.pid())), "{}", second.said);
-    assert!(matches!(place.store.begin(request(Some("p"))), Err(StateError::Claimed { .. })));
+    assert!(
+        second
+            .said
+            .starts_with(&format!("pane p is in use by process {} since 2", first.pid())),
+        "{}",
+        second.said
+    );
+    assert!(matches!(
+        place.store.begin(request(Some("p"))),
+        Err(StateError::Claimed { .. })
+    ));
     assert!(matches!(place.store.remove(&pane("p")), Ok(None)));
     first.kill();
     place.store.claim(&pane("p")).unwrap();
@@ -86,15 +102,20 @@ fn of_many_claims_at_once_exactly_one_wins() {
             let attempt = || {
                 start.wait();
                 let claim = place.store.claim(&pane("p"));
-                if let Err(error) = &claim {
-                    assert!(matches!(error, StateError::Claimed { holder: Some(_), .. }), "{error}");
-                }
                 // Held until all have tried.
                 start.wait();
-                claim.is_ok()
+                match claim {
+                    Ok(_) => true,
+                    Err(StateError::Claimed { holder: Some(_), .. }) => false,
+                    Err(error) => panic!("{error}"),
+                }
             };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(attempt)).collect();
-            threads.into_iter().map(|t| t.join().unwrap()).filter(|won| *won).count()
+            threads
+                .into_iter()
+                .map(|t| t.join().unwrap())
+                .filter(|won| *won)
+                .count()
         });
         assert_eq!(wins, 1);
     }
@@ -103,19 +124,31 @@ fn of_many_claims_at_once_exactly_one_wins() {
 #[test]
 fn a_launch_is_taken_once_and_moves_to_the_pane_that_was_opened() {
     let place = Place::new();
-    let mut earlier = place.store.begin(request(Some("p"))).unwrap().record;
-    earlier = place.store.update(&pane("p"), |r| r.lifecycle_state = Lifecycle::Exited).unwrap();
+    place.store.begin(request(Some("p"))).unwrap();
+    let earlier = place
+        .store
+        .update(&pane("p"), |r| r.lifecycle_state = Lifecycle::Exited)
+        .unwrap();
     let launch = place.store.begin(request(None)).unwrap().record.launch_id;
     assert_eq!(place.store.list().unwrap().records.len(), 2);
 
     let claim = place.store.claim(&pane("p")).unwrap();
     let me = ProcessRecord::current().unwrap();
     let taken = claim.take(&launch, me.clone()).unwrap().record;
-    assert_eq!((taken.lifecycle_state, &taken.bridge), (Lifecycle::Starting, &Some(me.clone())));
+    assert_eq!(
+        (taken.lifecycle_state, &taken.bridge),
+        (Lifecycle::Starting, &Some(me.clone()))
+    );
     assert_eq!((taken.launch_count, taken.created_at), (2, earlier.created_at));
     assert_eq!(place.store.list().unwrap().records, [taken]);
-    assert!(matches!(claim.take(&launch, me.clone()), Err(StateError::NotWaiting(_))));
-    assert!(matches!(claim.take(&LaunchId::fresh(), me), Err(StateError::NotWaiting(_))));
+    assert!(matches!(
+        claim.take(&launch, me.clone()),
+        Err(StateError::NotWaiting(_))
+    ));
+    assert!(matches!(
+        claim.take(&LaunchId::fresh(), me),
+        Err(StateError::NotWaiting(_))
+    ));
     assert_eq!(place.names().iter().filter(|n| n.starts_with("launch")).count(), 0);
 }
 
@@ -123,11 +156,20 @@ fn a_launch_is_taken_once_and_moves_to_the_pane_that_was_opened() {
 fn a_launch_asked_for_in_a_known_pane_is_taken_there() {
     let place = Place::new();
     let launch = place.store.begin(request(Some("p"))).unwrap().record.launch_id;
-    assert!(matches!(place.store.begin(request(Some("p"))), Err(StateError::Busy { .. })), "it waits for its bridge");
+    assert!(
+        matches!(place.store.begin(request(Some("p"))), Err(StateError::Busy { .. })),
+        "it waits for its bridge"
+    );
     let claim = place.store.claim(&pane("p")).unwrap();
     let taken = claim.take(&launch, ProcessRecord::current().unwrap()).unwrap().record;
     assert_eq!((taken.launch_count, taken.launch_id), (1, launch));
-    assert!(claim.update(|r| r.lifecycle_state = Lifecycle::Running).unwrap().lifecycle_state.is_active());
+    assert!(
+        claim
+            .update(|r| r.lifecycle_state = Lifecycle::Running)
+            .unwrap()
+            .lifecycle_state
+            .is_active()
+    );
 }
 
 #[test]
@@ -141,7 +183,10 @@ fn a_killed_bridge_is_found_out_and_a_living_one_left_alone() {
     bridge.kill();
     let settled = place.store.reconcile_all().unwrap().records.remove(0);
     assert_eq!(settled.lifecycle_state, Lifecycle::Failed);
-    assert_eq!(settled.last_error.unwrap().message, "the bridge ended without recording its exit");
+    assert_eq!(
+        settled.last_error.unwrap().message,
+        "the bridge ended without recording its exit"
+    );
     place.store.begin(request(Some("p"))).unwrap();
 }
 
@@ -150,7 +195,10 @@ fn a_stranger_with_the_bridges_number_is_not_the_bridge() {
     let place = Place::new();
     place.store.begin(request(Some("p"))).unwrap();
     let me = ProcessRecord::current().unwrap();
-    let reused = ProcessRecord { start_ticks: me.start_ticks - 1, ..me.clone() };
+    let reused = ProcessRecord {
+        start_ticks: me.start_ticks - 1,
+        ..me.clone()
+    };
     for (bridge, state) in [(me, Lifecycle::Running), (reused, Lifecycle::Failed)] {
         place
             .store
@@ -176,7 +224,10 @@ fn a_held_claim_is_believed_over_a_record_that_looks_dead() {
         .unwrap();
     assert_eq!(place.store.reconcile_all().unwrap().records, [record]);
     drop(claim);
-    assert_eq!(place.store.reconcile_all().unwrap().records[0].lifecycle_state, Lifecycle::Failed);
+    assert_eq!(
+        place.store.reconcile_all().unwrap().records[0].lifecycle_state,
+        Lifecycle::Failed
+    );
 }
 
 #[test]
@@ -185,10 +236,15 @@ fn a_stand_in_left_by_a_kill_during_the_move_is_neither_listed_nor_kept() {
     let stand_in = place.store.begin(request(None)).unwrap().record;
     let copy = std::fs::read(place.file(&stand_in.pane_id)).unwrap();
     let claim = place.store.claim(&pane("p")).unwrap();
-    claim.take(&stand_in.launch_id, ProcessRecord::current().unwrap()).unwrap();
+    claim
+        .take(&stand_in.launch_id, ProcessRecord::current().unwrap())
+        .unwrap();
     std::fs::write(place.file(&stand_in.pane_id), copy).unwrap();
     let listing = place.store.list().unwrap();
-    assert_eq!(listing.records.iter().map(|r| r.pane_id.as_str()).collect::<Vec<_>>(), ["p"]);
+    assert_eq!(
+        listing.records.iter().map(|r| r.pane_id.as_str()).collect::<Vec<_>>(),
+        ["p"]
+    );
     place.store.reconcile_all().unwrap();
     assert!(!place.file(&stand_in.pane_id).exists());
 }
@@ -202,7 +258,9 @@ fn changes_of_many_writers_are_all_kept() {
             let store = place.store.clone();
             scope.spawn(move || {
                 for n in 0..10 {
-                    store.update(&pane("p"), |r| r.weakened.push(format!("{writer}.{n}"))).unwrap();
+                    store
+                        .update(&pane("p"), |r| r.weakened.push(format!("{writer}.{n}")))
+                        .unwrap();
                 }
             });
         }
