@@ -2,9 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bridge;
 mod completions;
+mod info;
+mod list;
 mod output;
 mod run;
+mod shell;
+mod start;
 mod start_up;
 mod status;
 mod wish;
@@ -45,7 +50,14 @@ pub fn main() -> ExitCode {
 
 fn dispatch(verb: Verb) -> Outcome {
     match verb {
+        Verb::Start(args) => start::run(args),
         Verb::Run(args) => run::run(args),
+        Verb::Shell(args) => shell::run(args),
+        Verb::Stop(args) => info::stop(args),
+        Verb::List(output) => list::run(output),
+        Verb::Info(args) => info::info(args),
+        Verb::Verify(args) => info::verify(args),
+        Verb::Bridge(args) => bridge::run(args),
         Verb::Completions { shell } => Ok(completions::print(shell)),
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -2,7 +2,9 @@
 #![forbid(unsafe_code)]
 
 pub mod attendance;
+pub mod begin;
 mod changed;
+pub mod control;
 mod mediation;
 mod pair;
 mod readiness;
