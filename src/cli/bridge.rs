@@ -41,6 +41,9 @@ fn linger() {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         tell("  (Enter closes this pane)");
-        let _ = poll(&mut [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)], PollTimeout::from(READABLE));
+        let _ = poll(
+            &mut [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)],
+            PollTimeout::from(READABLE),
+        );
     }
 }

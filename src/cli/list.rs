@@ -61,18 +61,34 @@ pub fn state(record: &Record) -> String {
         Ok(serde_json::Value::String(word)) => word,
         _ => "unknown".into(),
     };
-    let kind = record.last_error.as_ref().map(|error| format!("{word} ({})", error.kind));
+    let kind = record
+        .last_error
+        .as_ref()
+        .map(|error| format!("{word} ({})", error.kind));
     let word = kind.unwrap_or(word);
-    if record.weakened.is_empty() { word } else { format!("{word} WEAKENED") }
+    if record.weakened.is_empty() {
+        word
+    } else {
+        format!("{word} WEAKENED")
+    }
 }
 
 /// The last verification and its age.
 pub fn verification(record: &Record) -> String {
-    let Some(serde_json::Value::Array(reports)) = &record.verification else { return "not yet".into() };
+    let Some(serde_json::Value::Array(reports)) = &record.verification else {
+        return "not yet".into();
+    };
     let findings = |report: &serde_json::Value| report.get("findings").and_then(|f| f.as_array()).map_or(0, Vec::len);
     let failed: usize = reports.iter().map(findings).sum();
-    let at = reports.iter().filter_map(|report| report.get("checked_at").and_then(serde_json::Value::as_u64)).max();
+    let at = reports
+        .iter()
+        .filter_map(|report| report.get("checked_at").and_then(serde_json::Value::as_u64))
+        .max();
     let now = u64::try_from(crate::base::Timestamp::now().millis() / 1000).unwrap_or(0);
     let age = at.map_or_else(String::new, |at| format!(" {} s ago", now.saturating_sub(at)));
-    if failed == 0 { format!("yes{age}") } else { format!("FAILED{age}") }
+    if failed == 0 {
+        format!("yes{age}")
+    } else {
+        format!("FAILED{age}")
+    }
 }

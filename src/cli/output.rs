@@ -22,7 +22,9 @@ pub fn say_bytes(bytes: &[u8]) {
 pub fn say_json(value: &impl Serialize) {
     match serde_json::to_string_pretty(value) {
         Ok(text) => say(text),
-        Err(error) => tell(format_args!("pinfold: the answer could not be written as JSON ({error})")),
+        Err(error) => tell(format_args!(
+            "pinfold: the answer could not be written as JSON ({error})"
+        )),
     }
 }
 

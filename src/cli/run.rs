@@ -46,20 +46,29 @@ pub fn run(args: Run) -> Outcome {
         }
     })?;
     if let Exit::NotExecuted(errno) = exit {
-        tell(format_args!("pinfold: {} cannot be run inside: {}", visible(&program), errno.desc()));
+        tell(format_args!(
+            "pinfold: {} cannot be run inside: {}",
+            visible(&program),
+            errno.desc()
+        ));
         tell("  only granted paths are visible: `pinfold why PATH` says which, --read PATH grants one");
     }
     Ok(ExitCode::from(exit.status()))
 }
 
 fn open(fd: i32) -> Result<File, StatusFd> {
-    crate::sys::descriptor::inherited(fd).map(File::from).map_err(|_| StatusFd(fd))
+    crate::sys::descriptor::inherited(fd)
+        .map(File::from)
+        .map_err(|_| StatusFd(fd))
 }
 
 /// Protected paths that a mount could not cover, because nothing stood there.
 pub fn warn(paths: &[crate::base::AbsPath]) {
     for path in paths {
-        tell(format_args!("pinfold: look at {} before you use it: the command made it", visible(path.as_path())));
+        tell(format_args!(
+            "pinfold: look at {} before you use it: the command made it",
+            visible(path.as_path())
+        ));
     }
 }
 

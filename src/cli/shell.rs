@@ -17,7 +17,16 @@ pub fn run(args: Shell) -> Outcome {
     let setting = Setting::find()?;
     let record = select(&store()?, args.session.as_deref())?;
     let policy = recorded_policy(&record, &setting)?;
-    let shell = || vec![policy.environment.0.get(OsStr::new("SHELL")).cloned().unwrap_or_else(|| OsString::from("/bin/sh"))];
+    let shell = || {
+        vec![
+            policy
+                .environment
+                .0
+                .get(OsStr::new("SHELL"))
+                .cloned()
+                .unwrap_or_else(|| OsString::from("/bin/sh")),
+        ]
+    };
     let argv = if args.command.is_empty() { shell() } else { args.command };
     let exit = enclosed(&LaunchId::fresh(), &policy, argv, &setting, &mut |progress| {
         if let Progress::Changed(paths) = progress {

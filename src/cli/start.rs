@@ -23,13 +23,21 @@ pub fn run(args: Start) -> Outcome {
     match begin(wish, args.host.as_deref(), &setting)? {
         Begun::Elsewhere(record, pane) => {
             let answer = json!({"ok": true, "session": record.session_name, "launch": record.launch_id, "pane": pane, "host": record.host});
-            if args.json { say_json(&answer) } else { say(format_args!("{} starts in {pane}", record.session_name)) }
+            if args.json {
+                say_json(&answer)
+            } else {
+                say(format_args!("{} starts in {pane}", record.session_name))
+            }
             Ok(ExitCode::SUCCESS)
         }
         Begun::Here(record, ended) => {
             warn(&ended.changed);
             let answer = json!({"ok": true, "session": record.session_name, "status": ended.exit.status(), "changed": ended.changed});
-            if args.json { say_json(&answer) } else { tell(format_args!("pinfold: {} has ended", record.session_name)) }
+            if args.json {
+                say_json(&answer)
+            } else {
+                tell(format_args!("pinfold: {} has ended", record.session_name))
+            }
             Ok(ExitCode::from(ended.exit.status()))
         }
     }

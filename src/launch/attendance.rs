@@ -50,7 +50,10 @@ impl Explain for Unconfined {
 impl Unconfined {
     /// From the first finding.
     pub fn of(report: &Report) -> Unconfined {
-        let first = report.findings.first().map(|finding| format!("{}: {}", finding.check, finding.problem));
+        let first = report
+            .findings
+            .first()
+            .map(|finding| format!("{}: {}", finding.check, finding.problem));
         Unconfined(first.unwrap_or_else(|| "no finding was told".into()))
     }
 }
@@ -75,13 +78,26 @@ impl<'a> Attendance<'a> {
         watch: &'a Watch,
         on_failure: OnFailure,
     ) -> Attendance<'a> {
-        Attendance { running, relay, signals, watch, on_failure, deadline: None }
+        Attendance {
+            running,
+            relay,
+            signals,
+            watch,
+            on_failure,
+            deadline: None,
+        }
     }
 
     /// Until a command ends or a verification fails; `seen` gets every round of reports.
     pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> Outcome {
         let outcome = loop {
-            match next(self.running, &mut self.relay, self.signals, self.watch.wake(), self.deadline) {
+            match next(
+                self.running,
+                &mut self.relay,
+                self.signals,
+                self.watch.wake(),
+                self.deadline,
+            ) {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
                 Ok(Event::Told(_, Told::Stopped)) => self.suspend(),
@@ -105,7 +121,10 @@ impl<'a> Attendance<'a> {
     fn look(&self, seen: &mut impl FnMut(&Round)) -> Option<Report> {
         let rounds = self.watch.rounds();
         rounds.iter().for_each(seen);
-        let failed = rounds.into_iter().flat_map(|round| round.reports).find(|report| !report.ok() && !report.ended);
+        let failed = rounds
+            .into_iter()
+            .flat_map(|round| round.reports)
+            .find(|report| !report.ok() && !report.ended);
         failed.filter(|_| self.on_failure == OnFailure::Stop)
     }
 
@@ -130,7 +149,9 @@ impl<'a> Attendance<'a> {
 
     /// The command was stopped with ctrl-Z: give the terminal back and stop as well, until the shell continues us.
     fn suspend(&mut self) {
-        let Some(relay) = self.relay.as_mut().filter(|relay| relay.pane.is_taken()) else { return };
+        let Some(relay) = self.relay.as_mut().filter(|relay| relay.pane.is_taken()) else {
+            return;
+        };
         relay.give_back();
         let _ = nix::sys::signal::raise(Signal::SIGSTOP);
         self.resume();

@@ -1,8 +1,8 @@
 //! `start`: what is asked for is checked and recorded, a pane is opened, and the bridge runs the line in it.
 
+use super::Setting;
 use super::pair::SessionWish;
 use super::session::{Ended, line, record_end};
-use super::Setting;
 use crate::agent::Side;
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId, PaneId, ProcessRecord};
 use crate::host::{self, Focus, Opened, Place, Request as PaneRequest, Surroundings};
@@ -61,26 +61,40 @@ pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting) ->
     let root = wish.wish.root(setting)?;
     wish.wish.workdir = Some(wish.wish.start(setting).into_os_string());
     wish.binary = wish.binary.map(|binary| setting.here.join(binary).into_os_string());
-    let around = Surroundings { env: &setting.environ, uid: nix::unistd::geteuid(), workspace: Some(&root) };
+    let around = Surroundings {
+        env: &setting.environ,
+        uid: nix::unistd::geteuid(),
+        workspace: Some(&root),
+    };
     let host = host::choose(&around, wanted_host)?;
     let policy = checked(&wish, &root, setting)?;
     let store = Store::open(&setting.dirs)?;
     store.reconcile_all()?;
     let launch = LaunchId::fresh();
-    let here = (host.name() == "terminal").then(|| host.here().ok_or(BeginError::NoPane)).transpose()?;
-    let record = store.begin(request(&wish, &policy, &root, launch.clone(), host.name(), here)?)?.record;
+    let here = (host.name() == "terminal")
+        .then(|| host.here().ok_or(BeginError::NoPane))
+        .transpose()?;
+    let record = store
+        .begin(request(&wish, &policy, &root, launch.clone(), host.name(), here)?)?
+        .record;
     let kept = serde_json::to_value(&wish).map_err(BeginError::Unwritable)?;
     store.update(&record.pane_id, |record| drop(record.other.insert(WISH.into(), kept)))?;
     let opened = host.open_pane(&pane_request(&launch, &wish, &root, setting));
     match opened.inspect_err(|_| drop(store.remove(&record.pane_id)))? {
         Opened::There(pane) => Ok(Begun::Elsewhere(Box::new(record), pane)),
-        Opened::Here(pane) => bridge_in(&pane, &launch, setting).map(|(record, ended)| Begun::Here(Box::new(record), ended)),
+        Opened::Here(pane) => {
+            bridge_in(&pane, &launch, setting).map(|(record, ended)| Begun::Here(Box::new(record), ended))
+        }
     }
 }
 
 /// The pane's half: finds its pane, takes the launch, runs the line, records the end.
 pub fn bridge(launch: &LaunchId, setting: &Setting) -> Result<(Record, Ended), Fault> {
-    let around = Surroundings { env: &setting.environ, uid: nix::unistd::geteuid(), workspace: None };
+    let around = Surroundings {
+        env: &setting.environ,
+        uid: nix::unistd::geteuid(),
+        workspace: None,
+    };
     let host = host::choose(&around, None)?;
     let pane = host.here().ok_or(BeginError::NoPane)?;
     bridge_in(&pane, launch, setting)
@@ -100,14 +114,22 @@ fn bridge_in(pane: &PaneId, launch: &LaunchId, setting: &Setting) -> Result<(Rec
 
 /// The wish that a record keeps.
 pub fn wish_of(record: &Record) -> Result<SessionWish, Fault> {
-    let kept = record.other.get(WISH).cloned().and_then(|value| serde_json::from_value(value).ok());
+    let kept = record
+        .other
+        .get(WISH)
+        .cloned()
+        .and_then(|value| serde_json::from_value(value).ok());
     Ok(kept.ok_or_else(|| BeginError::NoWish(record.launch_id.clone()))?)
 }
 
 /// Resolves what would be granted, so that a refusal comes before any pane is opened.
 fn checked(wish: &SessionWish, root: &AbsPath, setting: &Setting) -> Result<Policy, Fault> {
     let candidate = wish.find(root, setting)?;
-    let version = candidate.hint.unwrap_or(crate::agent::Version { major: 1, minor: 0, patch: 0 });
+    let version = candidate.hint.unwrap_or(crate::agent::Version {
+        major: 1,
+        minor: 0,
+        patch: 0,
+    });
     super::server_policy(wish, &candidate.with_version(version), setting)
 }
 
@@ -135,13 +157,26 @@ fn request(
 
 fn pane_request(launch: &LaunchId, wish: &SessionWish, root: &AbsPath, setting: &Setting) -> PaneRequest {
     let words = ["bridge", "start", launch.as_str()].map(OsString::from);
-    let argv = std::iter::once(setting.program.clone().into_os_string()).chain(words).collect();
+    let argv = std::iter::once(setting.program.clone().into_os_string())
+        .chain(words)
+        .collect();
     let carried = CARRIED.iter().filter_map(|name| {
         let value = setting.environ.get(OsStr::new(name))?;
         Some((OsString::from(name), value.clone()))
     });
-    let folder = wish.wish.workdir.as_ref().and_then(|dir| AbsPath::new(dir).ok()).unwrap_or_else(|| root.clone());
-    PaneRequest { argv, folder, env: carried.collect(), place: Place::Right, focus: Focus::New }
+    let folder = wish
+        .wish
+        .workdir
+        .as_ref()
+        .and_then(|dir| AbsPath::new(dir).ok())
+        .unwrap_or_else(|| root.clone());
+    PaneRequest {
+        argv,
+        folder,
+        env: carried.collect(),
+        place: Place::Right,
+        focus: Focus::New,
+    }
 }
 
 /// The policy of a recorded session's server, resolved anew.

@@ -6,7 +6,11 @@ use crate::policy::Policy;
 
 /// The protected paths at which nothing stands now.
 pub fn absent(policy: &Policy) -> Vec<AbsPath> {
-    let paths = policy.protected.iter().filter(|protected| protected.kind.is_none()).map(|protected| &protected.path);
+    let paths = policy
+        .protected
+        .iter()
+        .filter(|protected| protected.kind.is_none())
+        .map(|protected| &protected.path);
     paths.filter(|path| !exists(path)).cloned().collect()
 }
 

@@ -57,11 +57,17 @@ pub fn select(store: &Store, key: Option<&str>) -> Result<Record, Fault> {
     }
     let all = listing.records;
     let running: Vec<&Record> = all.iter().filter(|record| record.lifecycle_state.is_active()).collect();
-    let candidates = if running.is_empty() { all.iter().collect() } else { running };
+    let candidates = if running.is_empty() {
+        all.iter().collect()
+    } else {
+        running
+    };
     match candidates.as_slice() {
         [only] => Ok((*only).clone()),
         [] => Err(ControlError::None.into()),
-        several => Err(ControlError::Several(several.iter().map(|record| record.session_name.clone()).collect()).into()),
+        several => {
+            Err(ControlError::Several(several.iter().map(|record| record.session_name.clone()).collect()).into())
+        }
     }
 }
 
@@ -74,7 +80,10 @@ pub fn stop(store: &Store, record: &Record) -> Result<Record, Fault> {
         gone_within(&bridge, PATIENCE);
     }
     let listing = store.reconcile_all()?;
-    let after = listing.records.into_iter().find(|after| after.pane_id == record.pane_id);
+    let after = listing
+        .records
+        .into_iter()
+        .find(|after| after.pane_id == record.pane_id);
     Ok(after.unwrap_or_else(|| record.clone()))
 }
 
@@ -100,13 +109,21 @@ fn bridge(record: &Record) -> Result<OwnedFd, Fault> {
     let gone = || ControlError::NotRunning(record.session_name.clone());
     let owner: &ProcessRecord = record.bridge.as_ref().ok_or_else(gone)?;
     let descriptor = crate::sys::pidfd::open(owner.pid.get()).map_err(|_| gone())?;
-    if owner.is_alive() { Ok(descriptor) } else { Err(gone().into()) }
+    if owner.is_alive() {
+        Ok(descriptor)
+    } else {
+        Err(gone().into())
+    }
 }
 
 fn signal(record: &Record, bridge: &OwnedFd, signal: Signal) -> Result<(), Fault> {
     match crate::sys::pidfd::signal(bridge, signal) {
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
-        Err(errno) => Err(ControlError::Signal { session: record.session_name.clone(), errno }.into()),
+        Err(errno) => Err(ControlError::Signal {
+            session: record.session_name.clone(),
+            errno,
+        }
+        .into()),
     }
 }
 

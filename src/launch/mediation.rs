@@ -33,7 +33,9 @@ impl Explain for MediationError {
     }
     fn hint(&self) -> Option<String> {
         match self {
-            MediationError::Publish { .. } => Some("another program has it: end that one, or choose another --listen-port".into()),
+            MediationError::Publish { .. } => {
+                Some("another program has it: end that one, or choose another --listen-port".into())
+            }
             _ => None,
         }
     }
@@ -71,7 +73,9 @@ impl Mediation {
             let join = joined.as_ref().filter(|(joined, _)| *joined == port);
             let target = match (join, log) {
                 (Some((port, door)), _) => Target::Inside(Arc::clone(door), *port),
-                (None, Some((launch, path))) if is_broker(policy, port) => Target::Broker(broker(policy, launch, path)?),
+                (None, Some((launch, path))) if is_broker(policy, port) => {
+                    Target::Broker(broker(policy, launch, path)?)
+                }
                 _ => Target::Host(port),
             };
             self.routes.push(Route { listener, target });
@@ -84,7 +88,10 @@ impl Mediation {
 
     /// Ports of a sandbox that this machine's loopback may reach.
     pub fn publish(&mut self, listeners: Vec<(Port, OwnedFd)>, door: &Arc<Door>) {
-        let routes = listeners.into_iter().map(|(port, listener)| Route { listener, target: Target::Inside(Arc::clone(door), port) });
+        let routes = listeners.into_iter().map(|(port, listener)| Route {
+            listener,
+            target: Target::Inside(Arc::clone(door), port),
+        });
         self.routes.extend(routes);
     }
 
@@ -100,7 +107,13 @@ impl Mediation {
 /// Listeners for the ports that the policy publishes, taken before the sandbox is made.
 pub fn published(policy: &Policy) -> Result<Vec<(Port, OwnedFd)>, MediationError> {
     let ports = policy.network.listen_ports.iter();
-    ports.map(|&port| publish(port).map(|fd| (port, fd)).map_err(|source| MediationError::Publish { port, source })).collect()
+    ports
+        .map(|&port| {
+            publish(port)
+                .map(|fd| (port, fd))
+                .map_err(|source| MediationError::Publish { port, source })
+        })
+        .collect()
 }
 
 fn is_broker(policy: &Policy, port: Port) -> bool {
@@ -108,6 +121,13 @@ fn is_broker(policy: &Policy, port: Port) -> bool {
 }
 
 fn broker(policy: &Policy, launch: &LaunchId, path: &AbsPath) -> Result<Arc<Broker>, MediationError> {
-    let log = Log::open(path).map_err(|source| MediationError::Log { path: path.clone(), source })?;
-    Ok(Arc::new(Broker::new(launch.clone(), PolicyJudge::new(policy.network.clone()), log)))
+    let log = Log::open(path).map_err(|source| MediationError::Log {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(Arc::new(Broker::new(
+        launch.clone(),
+        PolicyJudge::new(policy.network.clone()),
+        log,
+    )))
 }

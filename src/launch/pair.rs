@@ -34,7 +34,11 @@ pub struct SessionWish {
 impl SessionWish {
     /// What a failed verification does.
     pub fn on_failure(&self) -> OnFailure {
-        if self.warn_only { OnFailure::Warn } else { OnFailure::Stop }
+        if self.warn_only {
+            OnFailure::Warn
+        } else {
+            OnFailure::Stop
+        }
     }
 
     /// The agent.
@@ -116,43 +120,81 @@ impl Pair {
         let resume = if wish.resume { Resume::Last } else { Resume::Fresh };
         let client_argv = agent.client_argv(&program, port, resume, &wish.arguments)?;
         let variables = || named(agent.variables(&program, &setting.dirs.data));
-        let server = Additions { closed_ports: vec![port], variables: variables(), ..Additions::default() };
-        let client = Additions { open_ports: vec![port], variables: variables(), ..Additions::default() };
-        let client_wish = Wish { workdir: wish.wish.workdir.clone(), ..Wish::default() };
+        let server = Additions {
+            closed_ports: vec![port],
+            variables: variables(),
+            ..Additions::default()
+        };
+        let client = Additions {
+            open_ports: vec![port],
+            variables: variables(),
+            ..Additions::default()
+        };
+        let client_wish = Wish {
+            workdir: wish.wish.workdir.clone(),
+            ..Wish::default()
+        };
         let mut server = wish.wish.policy(agent.profile(Side::Server), server, setting)?;
         let mut client = client_wish.policy(agent.profile(Side::Client), client, setting)?;
         agent.additions(Side::Server, &password).apply(&mut server.environment);
         agent.additions(Side::Client, &password).apply(&mut client.environment);
-        Ok(Pair { agent, program, port, password, server, client, client_argv })
+        Ok(Pair {
+            agent,
+            program,
+            port,
+            password,
+            server,
+            client,
+            client_argv,
+        })
     }
 }
 
 /// The policy that a server would have, for checks before a pane is opened, for `shell` and for `doctor`.
 pub fn server_policy(wish: &SessionWish, program: &Program, setting: &Setting) -> Result<Policy, Fault> {
     let agent = wish.agent()?;
-    let additions = Additions { variables: named(agent.variables(program, &setting.dirs.data)), ..Additions::default() };
+    let additions = Additions {
+        variables: named(agent.variables(program, &setting.dirs.data)),
+        ..Additions::default()
+    };
     wish.wish.policy(agent.profile(Side::Server), additions, setting)
 }
 
 fn named(variables: Vec<(&'static str, OsString)>) -> Vec<(String, PathBuf)> {
-    variables.into_iter().map(|(name, value)| (name.to_owned(), PathBuf::from(value))).collect()
+    variables
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), PathBuf::from(value)))
+        .collect()
 }
 
 /// The server: no terminal, its words go to its log.
 pub fn server_order(pair: &Pair, log: &OwnedFd, inlets: Vec<Port>) -> Result<Order, PairError> {
     let null = nix::fcntl::open("/dev/null", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
-    let copy = || log.try_clone().map_err(|_| PairError::Stream(nix::errno::Errno::EMFILE));
+    let copy = || {
+        log.try_clone()
+            .map_err(|_| PairError::Stream(nix::errno::Errno::EMFILE))
+    };
     let streams = [
         Stream::File(null.map_err(PairError::Stream)?),
         Stream::File(copy()?),
         Stream::File(copy()?),
     ];
     let argv = pair.agent.strip(pair.agent.server_argv(&pair.program, pair.port));
-    Ok(Order { argv, streams, inlets, door: Doors::One })
+    Ok(Order {
+        argv,
+        streams,
+        inlets,
+        door: Doors::One,
+    })
 }
 
 /// The client: the sandbox's own terminal, which is joined to the pane.
 pub fn client_order(pair: &Pair, inlets: Vec<Port>) -> Order {
     let streams = [Stream::Terminal, Stream::Terminal, Stream::Terminal];
-    Order { argv: pair.agent.strip(pair.client_argv.clone()), streams, inlets, door: Doors::None }
+    Order {
+        argv: pair.agent.strip(pair.client_argv.clone()),
+        streams,
+        inlets,
+        door: Doors::None,
+    }
 }

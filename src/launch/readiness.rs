@@ -57,12 +57,19 @@ pub fn wait_until_ready(
     match (outcome, interrupted.get()) {
         (_, Some(signal)) => Err(ReadinessError::Interrupted(signal).into()),
         (Ok(ready), None) => Ok(ready),
-        (Err(cause), None) => Err(ReadinessError::NotReady { cause, log: log.clone() }.into()),
+        (Err(cause), None) => Err(ReadinessError::NotReady {
+            cause,
+            log: log.clone(),
+        }
+        .into()),
     }
 }
 
 fn ends(signal: Signal) -> bool {
-    matches!(signal, Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT)
+    matches!(
+        signal,
+        Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT
+    )
 }
 
 /// How the server ended, if it has.

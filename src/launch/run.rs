@@ -24,7 +24,11 @@ pub const DEFAULT_PROFILE: &str = "default";
 /// What happens on the way, for `--status-fd`.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    Held { launch: &'a LaunchId, first: i32, command: i32 },
+    Held {
+        launch: &'a LaunchId,
+        first: i32,
+        command: i32,
+    },
     Verified(&'a Report),
     Released,
     Ended(Exit),
@@ -56,7 +60,12 @@ impl Explain for RunError {
 }
 
 /// One command, enclosed, verified, released, waited for.
-pub fn line(wish: &Wish, argv: Vec<OsString>, setting: &Setting, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Exit, Fault> {
+pub fn line(
+    wish: &Wish,
+    argv: Vec<OsString>,
+    setting: &Setting,
+    tell: &mut dyn FnMut(Progress<'_>),
+) -> Result<Exit, Fault> {
     let launch = LaunchId::fresh();
     let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
     enclosed(&launch, &policy, argv, setting, tell)
@@ -74,21 +83,31 @@ pub fn enclosed(
     let outside = published(policy)?;
     let before = changed::absent(policy);
     let mut jailed = spawn(policy, order(policy, argv))?;
-    tell(Progress::Held { launch, first: jailed.facts.first.get(), command: jailed.facts.command.get() });
+    tell(Progress::Held {
+        launch,
+        first: jailed.facts.first.get(),
+        command: jailed.facts.command.get(),
+    });
     let mut mediation = Mediation::new();
     mediation.add(&mut jailed, policy, log.as_ref().map(|log| (launch, log)), None)?;
     if let Some(door) = jailed.door.take() {
         mediation.publish(outside, &Arc::new(door));
     }
     let _traffic = mediation.start()?;
-    let network = NetSubject { handed_out: handed_out(&jailed.facts), ..NetSubject::default() };
+    let network = NetSubject {
+        handed_out: handed_out(&jailed.facts),
+        ..NetSubject::default()
+    };
     let subject = expectation(&jailed, policy, network)?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
     let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
     let mut running = jailed.release(passed)?;
     tell(Progress::Released);
-    let relay = running.terminal.take().and_then(|inner| Relay::new(Pane::find()?, inner).ok());
+    let relay = running
+        .terminal
+        .take()
+        .and_then(|inner| Relay::new(Pane::find()?, inner).ok());
     let outcome = Attendance::new(&[&running], relay, &setting.signals, &watch, OnFailure::Stop).wait(|_| {});
     running.end();
     let appeared = changed::appeared(&before);
@@ -112,14 +131,29 @@ pub fn dry_run(wish: &Wish, argv: Vec<OsString>, setting: &Setting) -> Result<(P
 
 /// Every stream that is a terminal becomes the sandbox's own; the others are passed as they are.
 fn order(policy: &Policy, argv: Vec<OsString>) -> Order {
-    let stream = |is_terminal: bool| if is_terminal { Stream::Terminal } else { Stream::Inherited };
+    let stream = |is_terminal: bool| {
+        if is_terminal {
+            Stream::Terminal
+        } else {
+            Stream::Inherited
+        }
+    };
     let streams = [
         stream(std::io::stdin().is_terminal()),
         stream(std::io::stdout().is_terminal()),
         stream(std::io::stderr().is_terminal()),
     ];
-    let door = if policy.network.listen_ports.is_empty() { Doors::None } else { Doors::One };
-    Order { argv, streams, inlets: inlets(policy), door }
+    let door = if policy.network.listen_ports.is_empty() {
+        Doors::None
+    } else {
+        Doors::One
+    };
+    Order {
+        argv,
+        streams,
+        inlets: inlets(policy),
+        door,
+    }
 }
 
 fn network_log(launch: &LaunchId, policy: &Policy, setting: &Setting) -> Result<Option<AbsPath>, Fault> {

@@ -27,7 +27,13 @@ pub struct Ended {
 }
 
 /// Server first, then client; both verified before anything of theirs runs.
-pub fn line(claim: &Claim, store: &Store, record: &Record, wish: &SessionWish, setting: &Setting) -> Result<Ended, Fault> {
+pub fn line(
+    claim: &Claim,
+    store: &Store,
+    record: &Record,
+    wish: &SessionWish,
+    setting: &Setting,
+) -> Result<Ended, Fault> {
     let pane = Pane::find().ok_or(super::pair::PairError::NoTerminal)?;
     let pair = Pair::resolve(wish, record, setting)?;
     let logs = Logs::open(store, record)?;
@@ -38,7 +44,12 @@ pub fn line(claim: &Claim, store: &Store, record: &Record, wish: &SessionWish, s
     claim.update(|record| started(record, &pair, &logs, &server.facts, &client.facts))?;
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
     let mut mediation = Mediation::new();
-    mediation.add(&mut server, &pair.server, Some((&record.launch_id, &logs.network)), None)?;
+    mediation.add(
+        &mut server,
+        &pair.server,
+        Some((&record.launch_id, &logs.network)),
+        None,
+    )?;
     mediation.add(&mut client, &pair.client, None, Some((pair.port, Arc::clone(&door))))?;
     mediation.publish(outside, &door);
     let _traffic = mediation.start()?;
@@ -46,7 +57,10 @@ pub fn line(claim: &Claim, store: &Store, record: &Record, wish: &SessionWish, s
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     let server = server.release(passed)?;
     let ready = wait_until_ready(&pair, &door, &server, &setting.signals, &logs.server_path)?;
-    expected.network.listens = Some(Listen { port: pair.port, stage: Stage::Ready });
+    expected.network.listens = Some(Listen {
+        port: pair.port,
+        stage: Stage::Ready,
+    });
     let subjects = vec![expected, client_subject(&client, &pair)?];
     let passed = client_passed(&subjects)?;
     let verification = passed.report().clone();
@@ -63,7 +77,9 @@ pub fn line(claim: &Claim, store: &Store, record: &Record, wish: &SessionWish, s
 
 /// The held client's proof, and the server once more now that it serves.
 fn client_passed(subjects: &[Subject]) -> Result<crate::verify::Passed, Fault> {
-    let [server, client] = subjects else { return Err(RunError::NotVerified("a sandbox is missing".into()).into()) };
+    let [server, client] = subjects else {
+        return Err(RunError::NotVerified("a sandbox is missing".into()).into());
+    };
     let report = crate::verify::running(server);
     if !report.ok() {
         return Err(RunError::NotVerified(Unconfined::of(&report).0).into());
@@ -110,7 +126,11 @@ impl Logs {
         let server_path = place(logs.server(&record.session_name))?;
         let network = place(logs.network(&record.session_name))?;
         let server = OwnedFd::from(logs.append(&server_path)?);
-        Ok(Logs { server_path, server, network })
+        Ok(Logs {
+            server_path,
+            server,
+            network,
+        })
     }
 }
 
@@ -130,8 +150,14 @@ fn started(record: &mut Record, pair: &Pair, logs: &Logs, server: &Facts, client
 
 fn side(facts: &Facts) -> Option<Side> {
     let init = ProcessRecord::of(facts.first).ok()?;
-    let pid_namespace = crate::verify::Namespaces::of(facts.first).ok().map(|namespaces| namespaces.pid);
-    Some(Side { init, pid_namespace, other: serde_json::Map::new() })
+    let pid_namespace = crate::verify::Namespaces::of(facts.first)
+        .ok()
+        .map(|namespaces| namespaces.pid);
+    Some(Side {
+        init,
+        pid_namespace,
+        other: serde_json::Map::new(),
+    })
 }
 
 fn running(record: &mut Record, ready: &Ready, verification: &Report) {
@@ -151,7 +177,10 @@ fn note_round(claim: &Claim, round: &Round) {
 
 fn server_subject(server: &Jailed, pair: &Pair) -> Result<Subject, Fault> {
     let network = NetSubject {
-        listens: Some(Listen { port: pair.port, stage: Stage::Starting }),
+        listens: Some(Listen {
+            port: pair.port,
+            stage: Stage::Starting,
+        }),
         handed_out: handed_out(&server.facts),
         ..NetSubject::default()
     };
@@ -169,8 +198,16 @@ fn client_subject(client: &Jailed, pair: &Pair) -> Result<Subject, Fault> {
 
 /// What the checker holds a held sandbox against.
 pub fn expectation(jailed: &Jailed, policy: &Policy, network: NetSubject) -> Result<Subject, Fault> {
-    let terminal = jailed.terminal.as_ref().and_then(|inner| nix::sys::stat::fstat(inner.as_fd()).ok());
-    Ok(subject(&jailed.facts, policy, network, terminal.map(|stat| stat.st_dev))?)
+    let terminal = jailed
+        .terminal
+        .as_ref()
+        .and_then(|inner| nix::sys::stat::fstat(inner.as_fd()).ok());
+    Ok(subject(
+        &jailed.facts,
+        policy,
+        network,
+        terminal.map(|stat| stat.st_dev),
+    )?)
 }
 
 /// Writes how a session ended into its record; the lifecycle is final after this.
@@ -187,8 +224,11 @@ pub fn record_end(claim: &Claim, ended: &Result<Ended, Fault>) -> Result<Record,
             Err(fault) => {
                 record.lifecycle_state = Lifecycle::Failed;
                 let kind = fault.kind().word().to_owned();
-                record.last_error =
-                    Some(crate::state::LastError { kind, message: fault.to_string(), at: Timestamp::now() });
+                record.last_error = Some(crate::state::LastError {
+                    kind,
+                    message: fault.to_string(),
+                    at: Timestamp::now(),
+                });
             }
         }
     })

@@ -37,7 +37,8 @@ impl Explain for SettingError {
         }
     }
     fn hint(&self) -> Option<String> {
-        matches!(self, SettingError::Here(_)).then(|| "change to a folder that exists, or name one with --workdir".into())
+        matches!(self, SettingError::Here(_))
+            .then(|| "change to a folder that exists, or name one with --workdir".into())
     }
 }
 
@@ -64,7 +65,14 @@ impl Setting {
 
     /// The folders that no launch may hand in.
     pub fn own_folders(&self) -> Vec<PathBuf> {
-        let Dirs { config, state, data, runtime } = &self.dirs;
-        [config, state, data, runtime].map(|folder: &AbsPath| folder.as_path().to_owned()).to_vec()
+        let Dirs {
+            config,
+            state,
+            data,
+            runtime,
+        } = &self.dirs;
+        [config, state, data, runtime]
+            .map(|folder: &AbsPath| folder.as_path().to_owned())
+            .to_vec()
     }
 }

@@ -7,8 +7,8 @@ use crate::sandbox::Facts;
 use crate::sandbox::layers::mounts::{NODES, PROC_COVERED, PROC_READ_ONLY};
 use crate::sandbox::plan::Op;
 use crate::verify::{
-    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject, Subject, Which,
-    Writing,
+    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject, Subject,
+    Which, Writing,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -27,7 +27,12 @@ impl Explain for FactsError {
 }
 
 /// The expectation for one held sandbox.
-pub fn subject(facts: &Facts, policy: &Policy, network: NetSubject, terminal: Option<u64>) -> Result<Subject, FactsError> {
+pub fn subject(
+    facts: &Facts,
+    policy: &Policy,
+    network: NetSubject,
+    terminal: Option<u64>,
+) -> Result<Subject, FactsError> {
     let unreadable = || FactsError(facts.first);
     let record = ProcessRecord::of(facts.first).map_err(|_| unreadable())?;
     let namespaces = Namespaces::of(facts.first).map_err(|_| unreadable())?;
@@ -35,12 +40,24 @@ pub fn subject(facts: &Facts, policy: &Policy, network: NetSubject, terminal: Op
     let (before, after) = facts.canary;
     let identities = |pairs: &[(u64, u64)]| pairs.iter().map(|&(dev, ino)| Identity { dev, ino }).collect();
     Ok(Subject {
-        init: Birth { pid: facts.first, start_ticks: record.start_ticks },
+        init: Birth {
+            pid: facts.first,
+            start_ticks: record.start_ticks,
+        },
         command: Which::Host(facts.command),
         namespaces,
-        uid: IdMap { inside: uid, outside: uid },
-        gid: IdMap { inside: gid, outside: gid },
-        filters: Filters { init: facts.filters_first, command: facts.filters_command },
+        uid: IdMap {
+            inside: uid,
+            outside: uid,
+        },
+        gid: IdMap {
+            inside: gid,
+            outside: gid,
+        },
+        filters: Filters {
+            init: facts.filters_first,
+            command: facts.filters_command,
+        },
         terminal,
         standard: identities(&facts.standard),
         gate: identities(&facts.gate),
@@ -48,7 +65,11 @@ pub fn subject(facts: &Facts, policy: &Policy, network: NetSubject, terminal: Op
         limits: policy.limits.clone(),
         network,
         environment: environment(policy),
-        landlock: vec![Attempted { name: "reading what is not granted".into(), control: before, errno: after }],
+        landlock: vec![Attempted {
+            name: "reading what is not granted".into(),
+            control: before,
+            errno: after,
+        }],
     })
 }
 
@@ -66,11 +87,17 @@ fn environment(policy: &Policy) -> EnvSubject {
     let launcher: Vec<_> = std::env::vars_os().collect();
     let tokens = launcher.iter().filter(|(name, value)| {
         let name = name.to_string_lossy().to_uppercase();
-        let secret = ["TOKEN", "SECRET", "PASSWORD", "_KEY"].iter().any(|word| name.contains(word));
+        let secret = ["TOKEN", "SECRET", "PASSWORD", "_KEY"]
+            .iter()
+            .any(|word| name.contains(word));
         secret && value.len() >= 8 && policy.environment.0.values().all(|passed| passed != value)
     });
     let tokens = tokens.map(|(_, value)| value.clone()).collect();
-    EnvSubject { allowed, launcher, tokens }
+    EnvSubject {
+        allowed,
+        launcher,
+        tokens,
+    }
 }
 
 /// Every mount that the plan makes, parents first, with what the host has mounted below a granted folder.
@@ -80,7 +107,11 @@ fn mounts(ops: &[Op]) -> Vec<MountRule> {
 }
 
 fn rule(target: &AbsPath, kind: MountKind, writing: Writing) -> Vec<MountRule> {
-    vec![MountRule { target: target.clone(), kind, writing }]
+    vec![MountRule {
+        target: target.clone(),
+        kind,
+        writing,
+    }]
 }
 
 fn of_op(op: &Op, host: &[PathBuf]) -> Vec<MountRule> {
@@ -88,9 +119,22 @@ fn of_op(op: &Op, host: &[PathBuf]) -> Vec<MountRule> {
         Op::Root => rule(&AbsPath::root(), MountKind::Memory, Writing::ReadOnly),
         Op::Scratch { at, .. } => rule(at, MountKind::Memory, Writing::Allowed),
         Op::Sealed { at } => rule(at, MountKind::Memory, Writing::ReadOnly),
-        Op::Bind { source, target, access, kind } => {
-            let mount = if *kind == FileKind::Device { MountKind::Device } else { MountKind::Bind };
-            let writing = if *access == Access::Read { Writing::ReadOnly } else { Writing::Allowed };
+        Op::Bind {
+            source,
+            target,
+            access,
+            kind,
+        } => {
+            let mount = if *kind == FileKind::Device {
+                MountKind::Device
+            } else {
+                MountKind::Bind
+            };
+            let writing = if *access == Access::Read {
+                Writing::ReadOnly
+            } else {
+                Writing::Allowed
+            };
             with_below(source, target, mount, writing, host)
         }
         Op::Pin { source, at } => with_below(source, at, MountKind::Bind, Writing::Allowed, host),
@@ -105,7 +149,10 @@ fn of_op(op: &Op, host: &[PathBuf]) -> Vec<MountRule> {
 /// A bind carries what is mounted below its source along.
 fn with_below(source: &AbsPath, at: &AbsPath, kind: MountKind, writing: Writing, host: &[PathBuf]) -> Vec<MountRule> {
     let mut rules = rule(at, kind, writing);
-    for below in host.iter().filter(|mount| *mount != source.as_path() && mount.starts_with(source)) {
+    for below in host
+        .iter()
+        .filter(|mount| *mount != source.as_path() && mount.starts_with(source))
+    {
         let target = below.strip_prefix(source).ok().map(|rest| at.as_path().join(rest));
         if let Some(Ok(target)) = target.map(AbsPath::new) {
             rules.extend(rule(&target, kind, writing));
@@ -115,9 +162,15 @@ fn with_below(source: &AbsPath, at: &AbsPath, kind: MountKind, writing: Writing,
 }
 
 fn proc() -> Vec<MountRule> {
-    let at = |name: &str| AbsPath::new(Path::new("/proc").join(name)).ok().filter(|path| path.as_path().exists());
-    let mut rules: Vec<MountRule> =
-        at("").iter().flat_map(|at| rule(at, MountKind::Proc, Writing::Allowed)).collect();
+    let at = |name: &str| {
+        AbsPath::new(Path::new("/proc").join(name))
+            .ok()
+            .filter(|path| path.as_path().exists())
+    };
+    let mut rules: Vec<MountRule> = at("")
+        .iter()
+        .flat_map(|at| rule(at, MountKind::Proc, Writing::Allowed))
+        .collect();
     let read_only = PROC_READ_ONLY.iter().filter_map(|name| at(name));
     rules.extend(read_only.flat_map(|at| rule(&at, MountKind::Proc, Writing::ReadOnly)));
     let covered = PROC_COVERED.iter().filter_map(|name| at(name));
@@ -127,11 +180,22 @@ fn proc() -> Vec<MountRule> {
 
 fn devices() -> Vec<MountRule> {
     let at = |name: &str| AbsPath::new(Path::new("/dev").join(name)).ok();
-    let mut rules: Vec<MountRule> = at("").iter().flat_map(|at| rule(at, MountKind::Memory, Writing::ReadOnly)).collect();
+    let mut rules: Vec<MountRule> = at("")
+        .iter()
+        .flat_map(|at| rule(at, MountKind::Memory, Writing::ReadOnly))
+        .collect();
     let nodes = NODES.iter().filter_map(|name| at(name));
     rules.extend(nodes.flat_map(|at| rule(&at, MountKind::Device, Writing::Allowed)));
-    rules.extend(at("pts").iter().flat_map(|at| rule(at, MountKind::Terminals, Writing::Allowed)));
-    rules.extend(at("shm").iter().flat_map(|at| rule(at, MountKind::Memory, Writing::Allowed)));
+    rules.extend(
+        at("pts")
+            .iter()
+            .flat_map(|at| rule(at, MountKind::Terminals, Writing::Allowed)),
+    );
+    rules.extend(
+        at("shm")
+            .iter()
+            .flat_map(|at| rule(at, MountKind::Memory, Writing::Allowed)),
+    );
     rules
 }
 
@@ -148,7 +212,10 @@ fn unescaped(path: &Path) -> PathBuf {
     let mut bytes = path.as_os_str().as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     while let Some((first, rest)) = bytes.split_first() {
-        let octal = rest.get(..3).filter(|_| *first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+        let octal = rest
+            .get(..3)
+            .filter(|_| *first == b'\\')
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => {
                 out.push(byte);

@@ -38,7 +38,10 @@ impl Traffic {
     /// Serves every route until dropped. The forks of the launch are done by now.
     pub fn start(routes: Vec<Route>) -> io::Result<Traffic> {
         let (stop, stopped) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()?;
         let work = move || {
             let local = LocalSet::new();
             for route in routes {
@@ -51,7 +54,10 @@ impl Traffic {
             runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name("traffic".into()).spawn(work)?;
-        Ok(Traffic { stop: Some(stop), thread: Some(thread) })
+        Ok(Traffic {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 }
 
@@ -93,7 +99,9 @@ async fn reach(target: &Target) -> io::Result<TcpStream> {
         Target::Host(port) => TcpStream::connect((Ipv4Addr::LOCALHOST, port.get())).await,
         Target::Inside(door, port) => {
             let socket = TcpSocket::from_std_stream(StdStream::from(door.socket()?));
-            socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port.get()))).await
+            socket
+                .connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port.get())))
+                .await
         }
     }
 }

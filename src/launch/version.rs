@@ -37,19 +37,45 @@ impl Explain for VersionError {
 
 /// Runs the program's version command, verified like every other, and reads its answer.
 pub fn version_of(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -> Result<Version, Fault> {
-    let program = candidate.clone().with_version(Version { major: 0, minor: 0, patch: 0 });
+    let program = candidate.clone().with_version(Version {
+        major: 0,
+        minor: 0,
+        patch: 0,
+    });
     let variables = agent.variables(&program, &setting.dirs.data).into_iter();
     let variables = variables.map(|(name, value)| (name.to_owned(), value.into())).collect();
-    let wish = Wish { block_net: true, ..Wish::default() };
-    let policy = wish.policy(PROFILE, Additions { variables, ..Additions::default() }, setting)?;
+    let wish = Wish {
+        block_net: true,
+        ..Wish::default()
+    };
+    let policy = wish.policy(
+        PROFILE,
+        Additions {
+            variables,
+            ..Additions::default()
+        },
+        setting,
+    )?;
     let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(VersionError::Pipe)?;
-    let null = || nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, nix::sys::stat::Mode::empty());
+    let null = || {
+        nix::fcntl::open(
+            "/dev/null",
+            OFlag::O_RDWR | OFlag::O_CLOEXEC,
+            nix::sys::stat::Mode::empty(),
+        )
+    };
     let stream = || null().map(Stream::File).map_err(VersionError::Pipe);
     let streams = [stream()?, Stream::File(writer), stream()?];
-    let order = Order { argv: agent.version_argv(candidate), streams, inlets: Vec::new(), door: Doors::None };
+    let order = Order {
+        argv: agent.version_argv(candidate),
+        streams,
+        inlets: Vec::new(),
+        door: Doors::None,
+    };
     let jailed = spawn(&policy, order)?;
     let subject = expectation(&jailed, &policy, NetSubject::default())?;
-    let passed = held(&subject).map_err(|report| RunError::NotVerified(super::attendance::Unconfined::of(&report).0))?;
+    let passed =
+        held(&subject).map_err(|report| RunError::NotVerified(super::attendance::Unconfined::of(&report).0))?;
     let running = jailed.release(passed)?;
     let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
     let outcome = Attendance::new(&[&running], None, &setting.signals, &watch, OnFailure::Stop).wait(|_| {});

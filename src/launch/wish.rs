@@ -3,7 +3,8 @@
 use super::Setting;
 use crate::base::{AbsPath, Fault, Port, dirs};
 use crate::policy::{
-    Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, load, preparations, resolve, workspace_root,
+    Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, load, preparations, resolve,
+    workspace_root,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -49,7 +50,9 @@ pub fn broker_port() -> Option<Port> {
 impl Wish {
     /// The folder that the wish starts from, absolute.
     pub fn start(&self, setting: &Setting) -> PathBuf {
-        self.workdir.as_ref().map_or_else(|| setting.here.clone(), |dir| setting.here.join(dir))
+        self.workdir
+            .as_ref()
+            .map_or_else(|| setting.here.clone(), |dir| setting.here.join(dir))
     }
 
     /// The workspace root, fixed here and now: it does not follow a later `cd`.
@@ -59,8 +62,15 @@ impl Wish {
 
     /// The profile with all that it extends.
     pub fn profile(&self, default: &str, setting: &Setting) -> Result<Profile, Fault> {
-        let name = self.profile.as_deref().map_or_else(|| default.into(), |name| name.to_string_lossy());
-        let name = if name.contains('/') { setting.here.join(&*name).to_string_lossy().into_owned() } else { name.into() };
+        let name = self
+            .profile
+            .as_deref()
+            .map_or_else(|| default.into(), |name| name.to_string_lossy());
+        let name = if name.contains('/') {
+            setting.here.join(&*name).to_string_lossy().into_owned()
+        } else {
+            name.into()
+        };
         Ok(load(&name, &setting.profile_folders(), &setting.host)?)
     }
 
@@ -77,7 +87,11 @@ impl Wish {
     }
 
     fn request(&self, additions: Additions, setting: &Setting) -> Result<Request, Fault> {
-        let grant = |flag: &str, path: &OsString, access| CommandGrant { flag: flag.into(), path: path.into(), access };
+        let grant = |flag: &str, path: &OsString, access| CommandGrant {
+            flag: flag.into(),
+            path: path.into(),
+            access,
+        };
         let allow = self.allow.iter().map(|path| grant("--allow", path, Access::ReadWrite));
         let read = self.read.iter().map(|path| grant("--read", path, Access::Read));
         Ok(Request {
@@ -132,9 +146,11 @@ fn prepare(path: &AbsPath, kind: FileKind) -> Result<(), Fault> {
     }
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
     match made {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(dirs::DirsError::Io { path: path.as_path().to_owned(), source: error }.into())
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(dirs::DirsError::Io {
+            path: path.as_path().to_owned(),
+            source: error,
         }
+        .into()),
         _ => Ok(()),
     }
 }

@@ -120,7 +120,10 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         }
         Side::Parent { pid, pidfd } => (pid, pidfd),
     };
-    let gate_files = [identity(&inside.control), identity(&inside.gate)].into_iter().flatten().collect();
+    let gate_files = [identity(&inside.control), identity(&inside.gate)]
+        .into_iter()
+        .flatten()
+        .collect();
     let standard = standard(&inside.streams);
     drop(inside);
     let first = Pid::new(pid).ok_or(SpawnError::Gone)?;
@@ -186,7 +189,13 @@ fn await_held(control: &OwnedFd, ops: &[Op], mediated: Mediated) -> Result<Held,
             if (mediated == Mediated::Yes) != listener.is_some() {
                 return Err(SpawnError::Gone);
             }
-            return Ok(Held { command, canary, terminal, inlets: given.collect(), listener });
+            return Ok(Held {
+                command,
+                canary,
+                terminal,
+                inlets: given.collect(),
+                listener,
+            });
         }
     }
 }
@@ -200,7 +209,9 @@ fn next_report(control: &OwnedFd) -> Result<gate::Arrived, SpawnError> {
             Err(Errno::EINTR) => {}
             Err(errno) => return Err(step("waiting for the sandbox")(errno)),
             Ok(_) => {
-                return gate::receive(control).map_err(step("reading from the sandbox"))?.ok_or(SpawnError::Gone);
+                return gate::receive(control)
+                    .map_err(step("reading from the sandbox"))?
+                    .ok_or(SpawnError::Gone);
             }
         }
     }
@@ -282,7 +293,11 @@ fn identity(file: impl AsFd) -> Option<(u64, u64)> {
 
 /// What the command may have from outside as its streams.
 fn standard(streams: &[Stream; 3]) -> Vec<(u64, u64)> {
-    let own = [identity(std::io::stdin()), identity(std::io::stdout()), identity(std::io::stderr())];
+    let own = [
+        identity(std::io::stdin()),
+        identity(std::io::stdout()),
+        identity(std::io::stderr()),
+    ];
     let identities = streams.iter().zip(own).filter_map(|(stream, own)| match stream {
         Stream::Inherited => own,
         Stream::File(file) => identity(file),

@@ -22,7 +22,9 @@ impl Judge for PolicyJudge {
         match decide(&self.0, host, port) {
             Decision::Allowed { name, rule } => Verdict::Allow { rule, name },
             Decision::Service { name, address } => Verdict::Service { address, name },
-            Decision::Refused(refusal) => Verdict::Refuse { reason: refusal.to_string() },
+            Decision::Refused(refusal) => Verdict::Refuse {
+                reason: refusal.to_string(),
+            },
         }
     }
     fn address(&self, ip: IpAddr) -> Result<(), &'static str> {

@@ -54,7 +54,10 @@ fn live(inside: &Inside<'_>) -> Step<()> {
         let _ = nix::unistd::tcsetpgrp(slave, child);
     }
     let seccomp = inside.position(|op| matches!(op, Op::Seccomp { .. }));
-    let keep: Vec<RawFd> = std::iter::once(&inside.control).chain(&slave).map(AsRawFd::as_raw_fd).collect();
+    let keep: Vec<RawFd> = std::iter::once(&inside.control)
+        .chain(&slave)
+        .map(AsRawFd::as_raw_fd)
+        .collect();
     descriptors::apply(&keep).map_err(general)?;
     detach_streams().map_err(general)?;
     inside.filters.install(Mediated::No).map_err(|errno| (seccomp, errno))?;

@@ -18,7 +18,7 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
     let mut findings = BTreeSet::new();
     for (member, descriptor) in facts.descriptors() {
         let held_open = moment == Moment::Held && member.role == Role::Command && descriptor.number > LAST_STANDARD;
-        let problem = if known.may_have(member, descriptor) {
+        let problem = if known.may_have(member, descriptor, moment) {
             None
         } else if held_open {
             Some("is open before exec")
@@ -62,12 +62,14 @@ impl<'a> Known<'a> {
     }
 
     /// What the launch itself put there.
-    fn may_have(&self, member: &Member, descriptor: &Descriptor) -> bool {
+    fn may_have(&self, member: &Member, descriptor: &Descriptor, moment: Moment) -> bool {
         let identity = Identity {
             dev: descriptor.object.dev,
             ino: descriptor.object.ino,
         };
-        let standard = descriptor.number <= LAST_STANDARD && self.subject.standard.contains(&identity);
+        // Once it runs, a program may duplicate its streams as it likes: they are the same objects.
+        let placed = descriptor.number <= LAST_STANDARD || moment == Moment::Running;
+        let standard = placed && self.subject.standard.contains(&identity);
         let gate = member.role != Role::Tool && self.subject.gate.contains(&identity);
         standard || gate
     }
