@@ -14,10 +14,13 @@ use crate::base::{AbsPath, Environ, PaneId};
 use std::ffi::{OsStr, OsString};
 
 /// Every host, in the order in which they are detected. A new one is one file and one line here.
-const HOSTS: &[fn(&Surroundings<'_>) -> Box<dyn Host>] = &[
+const HOSTS: &[Maker] = &[
     |around| Box::new(Tmux::new(around)),
     |around| Box::new(Terminal::new(around)),
 ];
+
+/// Looks around and makes a host, whether Pinfold is inside it or not.
+type Maker = fn(&Surroundings<'_>) -> Box<dyn Host>;
 
 /// What a host may know of where Pinfold was started.
 #[derive(Debug, Clone, Copy)]
