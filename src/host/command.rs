@@ -53,7 +53,10 @@ pub(super) fn run(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let mut running = Running(command.spawn().map_err(spawn)?);
+    let mut running = Running {
+        child: command.spawn().map_err(spawn)?,
+        ended: None,
+    };
     let deadline = Instant::now() + limit;
     let outcome = running.outcome(deadline).map_err(spawn)?;
     outcome.ok_or_else(|| HostError::Timeout {
@@ -63,23 +66,26 @@ pub(super) fn run(
 }
 
 /// A child that does not outlive this value.
-struct Running(Child);
+struct Running {
+    child: Child,
+    /// How and when it ended, once it has been waited for; until then its number cannot be given to another.
+    ended: Option<(ExitStatus, Instant)>,
+}
 
 impl Running {
     /// Nothing at the deadline.
     fn outcome(&mut self, deadline: Instant) -> io::Result<Option<Output>> {
-        let mut stdout = Pipe::new(self.0.stdout.take())?;
-        let mut stderr = Pipe::new(self.0.stderr.take())?;
-        let mut ended: Option<(ExitStatus, Instant)> = None;
+        let mut stdout = Pipe::new(self.child.stdout.take())?;
+        let mut stderr = Pipe::new(self.child.stderr.take())?;
         loop {
-            if ended.is_none() {
-                ended = self.0.try_wait()?.map(|status| (status, Instant::now()));
+            if self.ended.is_none() {
+                self.ended = self.child.try_wait()?.map(|status| (status, Instant::now()));
             }
             stdout.drain()?;
             stderr.drain()?;
             let now = Instant::now();
             let closed = stdout.source.is_none() && stderr.source.is_none();
-            match ended {
+            match self.ended {
                 Some((status, since)) if closed || now > since + GRACE => {
                     return Ok(Some(Output {
                         status,
@@ -96,10 +102,12 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Only while it has not been waited for is the number still its own.
-        if let (Ok(None), Ok(group)) = (self.0.try_wait(), i32::try_from(self.0.id())) {
-            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-            let _ = self.0.wait();
+        // No look at the child first: that would wait for one that ended just now, and its group would live on.
+        if self.ended.is_none() {
+            if let Ok(group) = i32::try_from(self.child.id()) {
+                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            }
+            let _ = self.child.wait();
         }
     }
 }
