@@ -88,13 +88,7 @@ pub fn read(tree: &Tree) -> Reading<Facts> {
             Err(error) => facts.fail("namespaces", Some(found.pid), &error),
         }
     }
-    if let Some(found) = shared_source(tree) {
-        match patiently(&found.entry, || read_shared(&found.entry)) {
-            Ok(shared) => facts.shared = Some(shared),
-            Err(ReadError::Ended) => {}
-            Err(error) => facts.fail("mounts", Some(found.pid), &error),
-        }
-    }
+    facts.read_shared(tree);
     if let Some(found) = tree.members.iter().find(|m| m.role == Role::Command) {
         match patiently(&found.entry, || read_command(found)) {
             Ok(command) => facts.command = Some(command),
@@ -115,6 +109,24 @@ impl Facts {
             pid,
             problem: error.to_string(),
         });
+    }
+
+    /// Through the command if it is there, else the init: both have the sandbox's mounts and network, which is checked
+    /// of all.
+    fn read_shared(&mut self, tree: &Tree) {
+        for role in [Role::Command, Role::Init] {
+            let Some(found) = tree.members.iter().find(|m| m.role == role) else {
+                continue;
+            };
+            match patiently(&found.entry, || read_shared(&found.entry)) {
+                Ok(shared) => {
+                    self.shared = Some(shared);
+                    return;
+                }
+                Err(ReadError::Ended) => {}
+                Err(error) => self.fail("mounts", Some(found.pid), &error),
+            }
+        }
     }
 
     /// Each descriptor with its owner.
@@ -178,7 +190,8 @@ fn read_member(found: &Found) -> Reading<Member> {
 
 fn patiently_thread(entry: &Entry, id: i32) -> Reading<Option<Thread>> {
     match read_thread(entry, id, None) {
-        // Only an ending thread has no namespaces, or no folder, left.
+        Err(_) if entry.thread_has_ended() => Ok(None),
+        // Only an ending thread has no namespaces, or no working folder, left.
         Err(ReadError::Ended) => Ok(None),
         other => other,
     }
@@ -204,12 +217,6 @@ fn read_thread(entry: &Entry, id: i32, known: Option<&Status>) -> Reading<Option
         descriptors,
         standing_on,
     }))
-}
-
-/// The command if it is there, else the init: both have the sandbox's mounts and network, which is checked of all.
-fn shared_source(tree: &Tree) -> Option<&Found> {
-    let living = |role| tree.members.iter().find(|m| m.role == role && !m.status.is_dead());
-    living(Role::Command).or_else(|| living(Role::Init))
 }
 
 fn read_shared(entry: &Entry) -> Reading<Shared> {

@@ -152,9 +152,9 @@ pub struct Subject {
     pub filters: Filters,
     /// `st_dev` of the sandbox's own devpts; nothing if it has none.
     pub terminal: Option<u64>,
-    /// Objects from outside that may be descriptors 0 to 2: a log, a pipe.
+    /// Objects from outside that are the command's descriptors 0 to 2: a log, a pipe. What it starts may hold copies.
     pub standard: BTreeSet<Identity>,
-    /// The gate and status descriptors: allowed above 2 on the held command and on the init.
+    /// The gate and status descriptors: on the command and the init they may have any number.
     pub gate: BTreeSet<Identity>,
     /// Everything that may be mounted, `/` included.
     pub mounts: Vec<MountRule>,

@@ -91,10 +91,19 @@ impl Entry {
         numbers(Dir::openat(&self.folder, what, flags, Mode::empty()), what)
     }
 
-    /// Whether the process is gone or a zombie by now.
+    /// Whether the process is gone by now, or will run nothing any more.
     pub fn has_ended(&self) -> bool {
+        self.is_over(|status| status.is_dead() && status.threads <= 1)
+    }
+
+    /// The same of one thread.
+    pub fn thread_has_ended(&self) -> bool {
+        self.is_over(Status::is_dead)
+    }
+
+    fn is_over(&self, judge: impl Fn(&Status) -> bool) -> bool {
         match self.read("status").and_then(|bytes| Status::parse(&bytes)) {
-            Ok(status) => status.is_dead() && status.threads <= 1,
+            Ok(status) => judge(&status),
             Err(error) => error == ReadError::Ended,
         }
     }
