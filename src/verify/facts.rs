@@ -1,6 +1,6 @@
 //! Everything that is read for one verification, before anything is judged.
 
-use super::proc::descriptors::{self, Descriptor};
+use super::proc::descriptors::{self, Descriptor, KernelDevs};
 use super::proc::mountinfo::{self, Mount};
 use super::proc::namespaces::{self, Namespaces};
 use super::proc::net::Tables;
@@ -9,6 +9,7 @@ use super::proc::{Entry, ReadError, Reading};
 use super::tree::{Found, Tree};
 use super::{Finding, Role};
 use crate::base::Pid;
+use crate::sys::object::share_descriptors;
 use procfs::FromRead as _;
 use procfs::process::Limits;
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ pub struct Thread {
     pub id: i32,
     pub status: Status,
     pub namespaces: Namespaces,
+    /// Empty where it shares the table of the first thread.
     pub descriptors: Vec<Descriptor>,
     /// The mounts that its root and working folder are on.
     pub standing_on: [u64; 2],
@@ -60,8 +62,7 @@ pub struct OfCommand {
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub own: Namespaces,
-    /// The file system of memory without a name (memfd), which every process may have.
-    pub memory_dev: u64,
+    pub devs: KernelDevs,
     pub members: Vec<Member>,
     pub shared: Option<Shared>,
     pub command: Option<OfCommand>,
@@ -74,7 +75,7 @@ pub struct Facts {
 pub fn read(tree: &Tree) -> Reading<Facts> {
     let mut facts = Facts {
         own: Namespaces::own()?,
-        memory_dev: memory_dev()?,
+        devs: KernelDevs::learn()?,
         members: Vec::with_capacity(tree.members.len()),
         shared: None,
         command: None,
@@ -82,7 +83,7 @@ pub fn read(tree: &Tree) -> Reading<Facts> {
         findings: Vec::new(),
     };
     for found in &tree.members {
-        match patiently(&found.entry, || read_member(found)) {
+        match patiently(&found.entry, || read_member(found, facts.devs)) {
             Ok(member) => facts.members.push(member),
             Err(ReadError::Ended) => {}
             Err(error) => facts.fail("namespaces", Some(found.pid), &error),
@@ -114,6 +115,7 @@ impl Facts {
     /// Through the command if it is there, else the init: both have the sandbox's mounts and network, which is checked
     /// of all.
     fn read_shared(&mut self, tree: &Tree) {
+        let mut problem = None;
         for role in [Role::Command, Role::Init] {
             let Some(found) = tree.members.iter().find(|m| m.role == role) else {
                 continue;
@@ -123,9 +125,11 @@ impl Facts {
                     self.shared = Some(shared);
                     return;
                 }
-                Err(ReadError::Ended) => {}
-                Err(error) => self.fail("mounts", Some(found.pid), &error),
+                Err(error) => problem = Some((found.pid, error)),
             }
+        }
+        if let Some((pid, error)) = problem.filter(|(_, error)| *error != ReadError::Ended) {
+            self.fail("mounts", Some(pid), &error);
         }
     }
 
@@ -165,18 +169,22 @@ fn patiently<T>(entry: &Entry, read: impl Fn() -> Reading<T>) -> Reading<T> {
     last
 }
 
-fn read_member(found: &Found) -> Reading<Member> {
+fn read_member(found: &Found, devs: KernelDevs) -> Reading<Member> {
     let arguments = found.entry.read("cmdline")?;
-    let mut threads = Vec::new();
+    let mut threads: Vec<Thread> = Vec::new();
     if found.status.threads <= 1 {
-        threads.extend(read_thread(&found.entry, found.pid.get(), Some(&found.status))?);
+        let look = Look {
+            found,
+            table: Table::Own(devs),
+        };
+        threads.extend(look.read(&found.entry, found.pid.get(), found.status.clone())?);
     } else {
         for id in found.entry.numbers("task")? {
-            let entry = match found.entry.thread(id) {
-                Err(ReadError::Ended) => continue,
-                entry => entry?,
-            };
-            threads.extend(patiently_thread(&entry, id)?);
+            let shares = threads
+                .first()
+                .is_some_and(|first| share_descriptors(first.id, id).unwrap_or(false));
+            let table = if shares { Table::OfFirst } else { Table::Own(devs) };
+            threads.extend(Look { found, table }.read_sibling(id)?);
         }
     }
     Ok(Member {
@@ -188,35 +196,54 @@ fn read_member(found: &Found) -> Reading<Member> {
     })
 }
 
-fn patiently_thread(entry: &Entry, id: i32) -> Reading<Option<Thread>> {
-    match read_thread(entry, id, None) {
-        Err(_) if entry.thread_has_ended() => Ok(None),
-        // Only an ending thread has no namespaces, or no working folder, left.
-        Err(ReadError::Ended) => Ok(None),
-        other => other,
-    }
+/// How one thread is to be looked at.
+struct Look<'a> {
+    found: &'a Found,
+    table: Table,
 }
 
-/// Nothing for a thread that has ended. A thread that is ending loses its namespaces first, and the kernel takes them
-/// from no thread that will ever run a program's instruction again: that reads as `Ended`.
-fn read_thread(entry: &Entry, id: i32, known: Option<&Status>) -> Reading<Option<Thread>> {
-    let status = match known {
-        Some(status) => status.clone(),
-        None => Status::parse(&entry.read("status")?)?,
-    };
-    if status.is_dead() {
-        return Ok(None);
+/// Whose table of descriptors a thread has.
+#[derive(Clone, Copy)]
+enum Table {
+    Own(KernelDevs),
+    /// The first thread's, which is read already.
+    OfFirst,
+}
+
+impl Look<'_> {
+    /// Nothing for a thread that has ended or is ending: only such a one has no namespaces or working folder left, and
+    /// the kernel takes them from none that will ever run a program's instruction again.
+    fn read_sibling(&self, id: i32) -> Reading<Option<Thread>> {
+        let entry = match self.found.entry.thread(id) {
+            Err(ReadError::Ended) => return Ok(None),
+            entry => entry?,
+        };
+        let read = entry.read("status").and_then(|bytes| Status::parse(&bytes));
+        match read.and_then(|status| self.read(&entry, id, status)) {
+            Err(ReadError::Ended) => Ok(None),
+            Err(_) if entry.thread_has_ended() => Ok(None),
+            read => read,
+        }
     }
-    let namespaces = Namespaces::read(entry)?;
-    let descriptors = descriptors::read(entry)?;
-    let standing_on = [entry.object("root", c"root")?.mount, entry.object("cwd", c"cwd")?.mount];
-    Ok(Some(Thread {
-        id,
-        status,
-        namespaces,
-        descriptors,
-        standing_on,
-    }))
+
+    fn read(&self, entry: &Entry, id: i32, status: Status) -> Reading<Option<Thread>> {
+        if status.is_dead() {
+            return Ok(None);
+        }
+        let namespaces = Namespaces::read_rest(entry, self.found.pid_namespace)?;
+        let descriptors = match self.table {
+            Table::Own(devs) => descriptors::read(entry, devs)?,
+            Table::OfFirst => Vec::new(),
+        };
+        let standing_on = [entry.object("root", c"root")?.mount, entry.object("cwd", c"cwd")?.mount];
+        Ok(Some(Thread {
+            id,
+            status,
+            namespaces,
+            descriptors,
+            standing_on,
+        }))
+    }
 }
 
 fn read_shared(entry: &Entry) -> Reading<Shared> {
@@ -238,14 +265,4 @@ fn read_command(found: &Found) -> Reading<OfCommand> {
         limits: limits.map_err(|_| ReadError::Malformed("limits"))?,
         environment: found.entry.read("environ")?,
     })
-}
-
-fn memory_dev() -> Reading<u64> {
-    use nix::sys::memfd::{MFdFlags, memfd_create};
-    let unreadable = |errno| ReadError::Unreadable {
-        what: "a file in memory",
-        errno,
-    };
-    let file = memfd_create(c"pinfold", MFdFlags::MFD_CLOEXEC).map_err(unreadable)?;
-    nix::sys::stat::fstat(&file).map(|seen| seen.st_dev).map_err(unreadable)
 }

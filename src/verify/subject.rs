@@ -1,6 +1,7 @@
 //! What a sandbox should look like: plain data that the launch collects, and that every check is held against.
 
 use super::proc::namespaces::Namespaces;
+use super::proc::{Entry, Reading, status};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::Limits;
 use std::collections::BTreeSet;
@@ -20,6 +21,14 @@ pub struct Birth {
     pub pid: Pid,
     /// Field 22 of `/proc/PID/stat`: clock ticks after boot.
     pub start_ticks: u64,
+}
+
+impl Birth {
+    /// That of a process, read now: right after it was made, while its number cannot have been given away.
+    pub fn of(pid: Pid) -> Reading<Birth> {
+        let start_ticks = status::start_ticks(&Entry::open(pid)?.read("stat")?)?;
+        Ok(Birth { pid, start_ticks })
+    }
 }
 
 /// Which process of the sandbox the command is.

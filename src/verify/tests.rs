@@ -1,7 +1,8 @@
 //! Against real processes in real namespaces, made by util-linux.
 
-use super::proc::status::{Status, start_ticks};
+use super::proc::status::Status;
 use super::proc::{Entry, pids};
+use super::tree::{Found, Tree};
 use super::{
     Birth, EnvSubject, Filters, Finding, IdMap, Identity, Namespaces, NetSubject, Report, Role, Subject, Which, held,
     running,
@@ -71,15 +72,8 @@ impl Pen {
     }
 
     fn subject(&self) -> Subject {
-        let ticks = Entry::open(self.init)
-            .and_then(|e| e.read("stat"))
-            .and_then(|s| start_ticks(&s))
-            .unwrap();
         Subject {
-            init: Birth {
-                pid: self.init,
-                start_ticks: ticks,
-            },
+            init: Birth::of(self.init).unwrap(),
             command: Which::Inside(2),
             namespaces: Namespaces::of(self.init).unwrap(),
             uid: IdMap {
@@ -330,4 +324,33 @@ fn a_report_reads_as_json() {
     assert_eq!(json["processes"][0]["pid"], pen.init.get());
     assert!(json["findings"][0]["check"].is_string() && json["took_ms"].is_number());
     assert_eq!(json["checks"].as_array().unwrap().len(), super::CHECKS.len());
+}
+
+#[test]
+fn every_thread_is_looked_at() {
+    use std::sync::mpsc::channel;
+    let (ended, wait) = channel::<()>();
+    let thread = std::thread::spawn(move || wait.recv());
+    let entry = Entry::own().unwrap();
+    let found = Found {
+        pid: Pid::new(std::process::id().try_into().unwrap()).unwrap(),
+        role: Role::Command,
+        pid_namespace: Namespaces::own().unwrap().pid,
+        status: Status::parse(&entry.read("status").unwrap()).unwrap(),
+        entry,
+    };
+    let facts = super::facts::read(&Tree {
+        members: vec![found],
+        ..Tree::default()
+    })
+    .unwrap();
+    assert!(facts.members[0].threads.len() > 1);
+    let with_table = facts.members[0]
+        .threads
+        .iter()
+        .filter(|t| !t.descriptors.is_empty())
+        .count();
+    assert_eq!(with_table, 1, "threads share one table");
+    drop(ended);
+    assert!(thread.join().unwrap().is_err());
 }

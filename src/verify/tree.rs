@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Found {
     pub pid: Pid,
     pub role: Role,
+    /// Inode of the PID namespace it is in, which no task can leave.
+    pub pid_namespace: u64,
     pub status: Status,
     pub entry: Entry,
 }
@@ -73,6 +75,7 @@ impl Found {
         Ok(Found {
             pid,
             role,
+            pid_namespace: subject.namespaces.pid,
             status,
             entry,
         })

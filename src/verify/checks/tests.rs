@@ -2,7 +2,7 @@ use super::{CHECKS, Moment};
 use crate::base::{AbsPath, Pid, Port};
 use crate::sys::object::Object;
 use crate::verify::facts::{Facts, Member, OfCommand, Shared, Thread};
-use crate::verify::proc::descriptors::{Descriptor, Kind};
+use crate::verify::proc::descriptors::{Descriptor, KernelDevs, Kind};
 use crate::verify::proc::mountinfo::{self, Mount};
 use crate::verify::proc::namespaces::Namespaces;
 use crate::verify::proc::net::{Socket, Tables};
@@ -194,7 +194,7 @@ fn facts() -> Facts {
     ];
     Facts {
         own: namespaces(1),
-        memory_dev: 66,
+        devs: KernelDevs { memory: 66, pipes: 67 },
         members: vec![member(100, Role::Init, 1), command, member(102, Role::Tool, 3)],
         shared: Some(Shared {
             mounts: mounts(),

@@ -156,7 +156,7 @@ fn a_process_that_is_gone_reads_as_ended() {
 
 #[test]
 fn finds_its_own_sockets_and_descriptors() {
-    use super::descriptors::{self, Kind};
+    use super::descriptors::{self, KernelDevs, Kind};
     use std::os::fd::AsRawFd as _;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -165,7 +165,7 @@ fn finds_its_own_sockets_and_descriptors() {
     let null = std::fs::File::open("/dev/null").unwrap();
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let me = Entry::own().unwrap();
-    let seen = descriptors::read(&me).unwrap();
+    let seen = descriptors::read(&me, KernelDevs::learn().unwrap()).unwrap();
     let find = |fd: i32| seen.iter().find(|d| d.number == fd).unwrap();
     let tables = net::Tables::read(&me).unwrap();
     let inode = find(listener.as_raw_fd()).object.ino;
