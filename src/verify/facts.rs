@@ -6,8 +6,9 @@ use super::proc::namespaces::{self, Namespaces};
 use super::proc::net::Tables;
 use super::proc::status::Status;
 use super::proc::{Entry, ReadError, Reading};
-use super::tree::{Found, Tree};
-use super::{Finding, Role};
+use super::subject::Subject;
+use super::tree::{self, Found};
+use super::{Finding, Process, Role};
 use crate::base::Pid;
 use crate::sys::object::share_descriptors;
 use procfs::FromRead as _;
@@ -64,6 +65,8 @@ pub struct Facts {
     pub own: Namespaces,
     pub devs: KernelDevs,
     pub members: Vec<Member>,
+    /// Processes that live and could not be read.
+    pub unread: Vec<Process>,
     pub shared: Option<Shared>,
     pub command: Option<OfCommand>,
     /// Our own network namespace's sockets; read only if the sandbox holds sockets at all.
@@ -71,31 +74,22 @@ pub struct Facts {
     pub findings: Vec<Finding>,
 }
 
-/// Reads what `tree` found.
-pub fn read(tree: &Tree) -> Reading<Facts> {
-    let mut facts = Facts {
-        own: Namespaces::own()?,
-        devs: KernelDevs::learn()?,
-        members: Vec::with_capacity(tree.members.len()),
-        shared: None,
-        command: None,
-        host: None,
-        findings: Vec::new(),
-    };
-    for found in &tree.members {
-        match patiently(&found.entry, || read_member(found, facts.devs)) {
-            Ok(member) => facts.members.push(member),
-            Err(ReadError::Ended) => {}
-            Err(error) => facts.fail("namespaces", Some(found.pid), &error),
+/// Finds every process of the sandbox and reads all there is to know.
+pub fn read(subject: &Subject) -> Reading<Facts> {
+    let mut facts = Facts::new()?;
+    let mut sources = Vec::new();
+    let tree = tree::read(subject, |found| {
+        facts.add(&found);
+        if found.role != Role::Tool {
+            sources.push(found);
         }
-    }
-    facts.read_shared(tree);
-    if let Some(found) = tree.members.iter().find(|m| m.role == Role::Command) {
-        match patiently(&found.entry, || read_command(found)) {
-            Ok(command) => facts.command = Some(command),
-            Err(ReadError::Ended) => {}
-            Err(error) => facts.fail("environment", Some(found.pid), &error),
-        }
+    })?;
+    facts.findings.extend(tree.findings);
+    let command = sources.iter().find(|found| found.role == Role::Command);
+    let init = sources.iter().find(|found| found.role == Role::Init);
+    facts.add_shared(command.into_iter().chain(init));
+    if let Some(command) = command {
+        facts.add_command(command);
     }
     if facts.sockets().next().is_some() {
         facts.host = Some(Tables::read(&Entry::own()?)?);
@@ -104,22 +98,44 @@ pub fn read(tree: &Tree) -> Reading<Facts> {
 }
 
 impl Facts {
-    fn fail(&mut self, check: &'static str, pid: Option<Pid>, error: &ReadError) {
-        self.findings.push(Finding {
-            check,
-            pid,
-            problem: error.to_string(),
-        });
+    /// Nothing yet but ourselves.
+    pub fn new() -> Reading<Facts> {
+        Ok(Facts {
+            own: Namespaces::own()?,
+            devs: KernelDevs::learn()?,
+            members: Vec::new(),
+            unread: Vec::new(),
+            shared: None,
+            command: None,
+            host: None,
+            findings: Vec::new(),
+        })
+    }
+
+    /// Reads one process.
+    pub fn add(&mut self, found: &Found) {
+        match patiently(&found.entry, || read_member(found, self.devs)) {
+            Ok(member) => self.members.push(member),
+            Err(ReadError::Ended) => {}
+            Err(error) => {
+                let (pid, role, parent) = (found.pid, found.role, found.status.parent);
+                self.unread.push(Process {
+                    pid,
+                    parent,
+                    role,
+                    command: String::new(),
+                    confined: false,
+                });
+                self.fail("namespaces", Some(pid), &error);
+            }
+        }
     }
 
     /// Through the command if it is there, else the init: both have the sandbox's mounts and network, which is checked
     /// of all.
-    fn read_shared(&mut self, tree: &Tree) {
+    fn add_shared<'a>(&mut self, sources: impl Iterator<Item = &'a Found>) {
         let mut problem = None;
-        for role in [Role::Command, Role::Init] {
-            let Some(found) = tree.members.iter().find(|m| m.role == role) else {
-                continue;
-            };
+        for found in sources {
             match patiently(&found.entry, || read_shared(&found.entry)) {
                 Ok(shared) => {
                     self.shared = Some(shared);
@@ -131,6 +147,22 @@ impl Facts {
         if let Some((pid, error)) = problem.filter(|(_, error)| *error != ReadError::Ended) {
             self.fail("mounts", Some(pid), &error);
         }
+    }
+
+    fn add_command(&mut self, found: &Found) {
+        match patiently(&found.entry, || read_command(found)) {
+            Ok(command) => self.command = Some(command),
+            Err(ReadError::Ended) => {}
+            Err(error) => self.fail("environment", Some(found.pid), &error),
+        }
+    }
+
+    fn fail(&mut self, check: &'static str, pid: Option<Pid>, error: &ReadError) {
+        self.findings.push(Finding {
+            check,
+            pid,
+            problem: error.to_string(),
+        });
     }
 
     /// Each descriptor with its owner.

@@ -2,7 +2,7 @@
 
 use super::proc::status::Status;
 use super::proc::{Entry, pids};
-use super::tree::{Found, Tree};
+use super::tree::Found;
 use super::{
     Birth, EnvSubject, Filters, Finding, IdMap, Identity, Namespaces, NetSubject, Report, Role, Subject, Which, held,
     running,
@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -29,10 +29,14 @@ const CONFINE: &str =
 impl Pen {
     /// Runs a script as the first process; returns when it has printed a line.
     fn new(script: &str, stdin: Stdio) -> Pen {
+        Pen::mapping("-r", script, stdin)
+    }
+
+    fn mapping(map: &str, script: &str, stdin: Stdio) -> Pen {
         let mut outer = Command::new("unshare")
             .args([
                 "-U",
-                "-r",
+                map,
                 "-m",
                 "-p",
                 "-n",
@@ -41,7 +45,6 @@ impl Pen {
                 "-C",
                 "-f",
                 "--mount-proc",
-                "--kill-child",
                 "sh",
                 "-c",
             ])
@@ -339,11 +342,8 @@ fn every_thread_is_looked_at() {
         status: Status::parse(&entry.read("status").unwrap()).unwrap(),
         entry,
     };
-    let facts = super::facts::read(&Tree {
-        members: vec![found],
-        ..Tree::default()
-    })
-    .unwrap();
+    let mut facts = super::facts::Facts::new().unwrap();
+    facts.add(&found);
     assert!(facts.members[0].threads.len() > 1);
     let with_table = facts.members[0]
         .threads
@@ -353,4 +353,43 @@ fn every_thread_is_looked_at() {
     assert_eq!(with_table, 1, "threads share one table");
     drop(ended);
     assert!(thread.join().unwrap().is_err());
+}
+
+#[test]
+fn a_crowd_takes_no_crowd_of_descriptors() {
+    let pen = Pen::new(
+        "i=0; while [ $i -lt 150 ]; do sleep 64.5 & i=$((i+1)); done; echo ready; wait",
+        Stdio::null(),
+    );
+    let subject = pen.subject();
+    let before = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+    let most = 140;
+    nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, most, before.1).unwrap();
+    let report = running(&subject);
+    nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, before.0, before.1).unwrap();
+    assert_eq!(found(&report, "sleep 64.5"), 150);
+}
+
+#[test]
+fn a_process_that_cannot_be_read_is_shown_and_never_passed() {
+    // A program that its user may run but not read is not dumpable, and in a namespace that maps no root its
+    // descriptors are the host root's to read. So root cannot see this.
+    if nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("unreadable");
+    std::fs::copy("/bin/sleep", &program).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o111)).unwrap();
+    let script = format!("{} 60 & sleep 0.1; echo ready; wait", program.display());
+    let pen = Pen::mapping("-c", &script, Stdio::null());
+    let report = running(&pen.subject());
+    let unread = report.processes.iter().find(|p| p.role == Role::Command).unwrap();
+    assert!(!unread.confined);
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|f| f.pid == Some(unread.pid) && f.problem.starts_with("cannot read fd"))
+    );
 }

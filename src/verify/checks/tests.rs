@@ -196,6 +196,7 @@ fn facts() -> Facts {
         own: namespaces(1),
         devs: KernelDevs { memory: 66, pipes: 67 },
         members: vec![member(100, Role::Init, 1), command, member(102, Role::Tool, 3)],
+        unread: Vec::new(),
         shared: Some(Shared {
             mounts: mounts(),
             proc_shows: Ok(1002),

@@ -126,7 +126,7 @@ fn read_all(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
 
 fn numbers(folder: nix::Result<Dir>, what: &'static str) -> Reading<Vec<i32>> {
     let mut found = Vec::new();
-    for item in folder.map_err(failed(what))?.iter() {
+    for item in folder.map_err(failed(what))? {
         let item = item.map_err(failed(what))?;
         found.extend(item.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok()));
     }
