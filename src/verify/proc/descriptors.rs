@@ -4,6 +4,8 @@ use super::entry::numbered;
 use super::status::decimal;
 use super::{Entry, ReadError, Reading};
 use crate::sys::object::Object;
+use nix::fcntl::OFlag;
+use nix::sys::stat::fstat;
 use std::ffi::CString;
 
 /// One open descriptor.
@@ -33,11 +35,36 @@ pub enum Kind {
 
 const TYPE: u32 = 0o170_000;
 
+/// The kernel's own file systems, which have no place among the mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelDevs {
+    /// Where files without a name in memory are (memfd).
+    pub memory: u64,
+    /// Where pipes without a name are.
+    pub pipes: u64,
+}
+
+impl KernelDevs {
+    /// Learns their numbers by making one of each.
+    pub fn learn() -> Reading<KernelDevs> {
+        use nix::sys::memfd::{MFdFlags, memfd_create};
+        let make = || {
+            let memory = fstat(memfd_create(c"pinfold", MFdFlags::MFD_CLOEXEC)?)?.st_dev;
+            let pipes = fstat(nix::unistd::pipe2(OFlag::O_CLOEXEC)?.0)?.st_dev;
+            Ok(KernelDevs { memory, pipes })
+        };
+        make().map_err(|errno| ReadError::Unreadable {
+            what: "a pipe of our own",
+            errno,
+        })
+    }
+}
+
 /// All descriptors of an entry (a process or one thread). One that closes while it is looked at is left out.
-pub fn read(entry: &Entry) -> Reading<Vec<Descriptor>> {
+pub fn read(entry: &Entry, devs: KernelDevs) -> Reading<Vec<Descriptor>> {
     let mut found = Vec::new();
     for number in entry.numbers("fd")? {
-        match describe(entry, number) {
+        match describe(entry, number, devs) {
             Err(ReadError::Ended) => {}
             other => found.push(other?),
         }
@@ -45,23 +72,17 @@ pub fn read(entry: &Entry) -> Reading<Vec<Descriptor>> {
     Ok(found)
 }
 
-fn describe(entry: &Entry, number: i32) -> Reading<Descriptor> {
+fn describe(entry: &Entry, number: i32, devs: KernelDevs) -> Reading<Descriptor> {
     let path: CString = numbered("fd/", number);
     let object = entry.object("fd", &path)?;
     let kind = match object.mode & TYPE {
         0o140_000 => Kind::Socket,
         0o020_000 | 0o060_000 => Kind::Device,
-        0o010_000 if object.is_unnamed_pipe(&entry.link_below("fd", &path)?) => Kind::Pipe,
+        0o010_000 if object.dev == devs.pipes => Kind::Pipe,
         0o040_000 | 0o120_000 | 0o010_000 => Kind::File,
         _ => special(entry, number, &entry.link_below("fd", &path)?)?,
     };
     Ok(Descriptor { number, object, kind })
-}
-
-impl Object {
-    fn is_unnamed_pipe(&self, link: &[u8]) -> bool {
-        link.starts_with(b"pipe:[") && link.ends_with(b"]")
-    }
 }
 
 /// Tells kernel objects from files by the text of the link: a file's begins with a slash.

@@ -13,6 +13,9 @@ pub struct Status {
     /// The session's leader as the innermost namespace numbers it; 0 if it is outside.
     pub inner_session: i32,
     pub threads: u32,
+    /// Whether it still has an address space. A task that is ending gives it up first and runs no program afterwards;
+    /// from then on the kernel shows its files as root's.
+    pub has_memory: bool,
     /// Real, effective, saved and file-system id, as the reader numbers them.
     pub uids: [u32; 4],
     pub gids: [u32; 4],
@@ -37,17 +40,20 @@ impl Status {
             };
             fields.take(&line[..colon], &line[colon + 1..])?;
         }
+        fields.has_memory = bytes.windows(8).any(|w| w == b"\nVmSize:");
         fields.finish().ok_or(ReadError::Malformed("status"))
     }
 
-    /// Whether it is a zombie or past that. A dead first thread may still have living siblings.
+    /// Whether this task will run nothing any more: ending, a zombie or past that. A dead first thread may still have
+    /// living siblings.
     pub fn is_dead(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') || !self.has_memory
     }
 }
 
 #[derive(Default)]
 struct Fields<'a> {
+    has_memory: bool,
     values: [Option<&'a [u8]>; KEYS.len()],
 }
 
@@ -103,6 +109,7 @@ impl<'a> Fields<'a> {
             inner_pids: words(pids?)?,
             inner_session: *words(session?)?.last()?,
             threads: decimal(threads?)?,
+            has_memory: self.has_memory,
             uids: words(uids?)?.try_into().ok()?,
             gids: words(gids?)?.try_into().ok()?,
             no_new_privs: decimal(privs?)?,
