@@ -6,11 +6,11 @@ use super::proc::namespaces::{self, Namespaces};
 use super::proc::net::Tables;
 use super::proc::status::Status;
 use super::proc::{Entry, ReadError, Reading};
-use super::subject::Subject;
+use super::subject::{Identity, Subject};
 use super::tree::{self, Found};
 use super::{Finding, Process, Role};
 use crate::base::Pid;
-use crate::sys::object::share_descriptors;
+use crate::sys::object::{Object, share_descriptors};
 use procfs::FromRead as _;
 use procfs::process::Limits;
 use std::collections::BTreeSet;
@@ -74,6 +74,13 @@ pub struct Facts {
     pub findings: Vec<Finding>,
 }
 
+/// Whether there are sockets whose peers and owners have to be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sockets {
+    None,
+    Some,
+}
+
 /// Finds every process of the sandbox and reads all there is to know.
 pub fn read(subject: &Subject) -> Reading<Facts> {
     let mut facts = Facts::new()?;
@@ -87,11 +94,12 @@ pub fn read(subject: &Subject) -> Reading<Facts> {
     facts.findings.extend(tree.findings);
     let command = sources.iter().find(|found| found.role == Role::Command);
     let init = sources.iter().find(|found| found.role == Role::Init);
-    facts.add_shared(command.into_iter().chain(init));
+    let sockets = facts.has_sockets(subject);
+    facts.add_shared(command.into_iter().chain(init), sockets);
     if let Some(command) = command {
         facts.add_command(command);
     }
-    if facts.sockets().next().is_some() {
+    if sockets == Sockets::Some {
         facts.host = Some(Tables::read(&Entry::own()?)?);
     }
     Ok(facts)
@@ -133,10 +141,10 @@ impl Facts {
 
     /// Through the command if it is there, else the init: both have the sandbox's mounts and network, which is checked
     /// of all.
-    fn add_shared<'a>(&mut self, sources: impl Iterator<Item = &'a Found>) {
+    fn add_shared<'a>(&mut self, sources: impl Iterator<Item = &'a Found>, sockets: Sockets) {
         let mut problem = None;
         for found in sources {
-            match patiently(&found.entry, || read_shared(&found.entry)) {
+            match patiently(&found.entry, || read_shared(&found.entry, sockets)) {
                 Ok(shared) => {
                     self.shared = Some(shared);
                     return;
@@ -172,6 +180,21 @@ impl Facts {
                 .iter()
                 .flat_map(move |t| t.descriptors.iter().map(move |d| (m, d)))
         })
+    }
+
+    /// Whether a process of the sandbox holds any but the launch's own, which are known by device and inode.
+    fn has_sockets(&self, subject: &Subject) -> Sockets {
+        let is_gate = |object: &Object| {
+            subject.gate.contains(&Identity {
+                dev: object.dev,
+                ino: object.ino,
+            })
+        };
+        let mut sockets = self.descriptors().filter(|(_, d)| d.kind == descriptors::Kind::Socket);
+        match sockets.any(|(_, d)| !is_gate(&d.object)) {
+            true => Sockets::Some,
+            false => Sockets::None,
+        }
     }
 
     /// Each socket descriptor's inode.
@@ -278,7 +301,7 @@ impl Look<'_> {
     }
 }
 
-fn read_shared(entry: &Entry) -> Reading<Shared> {
+fn read_shared(entry: &Entry, sockets: Sockets) -> Reading<Shared> {
     Ok(Shared {
         mounts: mountinfo::parse(&entry.read("mountinfo")?)?,
         proc_shows: entry
@@ -286,7 +309,10 @@ fn read_shared(entry: &Entry) -> Reading<Shared> {
             .and_then(|text| namespaces::parse(&text).ok_or(ReadError::Malformed("root/proc"))),
         uid_map: entry.read("uid_map")?,
         gid_map: entry.read("gid_map")?,
-        network: Tables::read(entry)?,
+        network: match sockets {
+            Sockets::None => Tables::interfaces(entry)?,
+            Sockets::Some => Tables::read(entry)?,
+        },
     })
 }
 
