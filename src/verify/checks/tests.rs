@@ -69,8 +69,8 @@ fn subject() -> Subject {
         mounts: vec![
             rule("/", Memory, ReadOnly),
             rule("/usr", Bind, ReadOnly),
-            rule("/work", Bind, Allowed),
-            rule("/work/.git/hooks", Bind, ReadOnly),
+            rule("/srv", Bind, Allowed),
+            rule("/srv/.git/hooks", Bind, ReadOnly),
             rule("/dev/null", Device, Allowed),
             rule("/dev/pts", Terminals, Allowed),
             rule("/proc", Proc, Allowed),
@@ -110,7 +110,7 @@ fn mounts() -> Vec<Mount> {
         b"10 9 0:30 / / ro,nosuid,nodev - tmpfs none rw\n\
           11 10 8:1 /usr /usr ro,nosuid,nodev - ext4 /dev/sda1 rw\n\
           12 10 8:1 /w /work rw,nosuid,nodev - ext4 /dev/sda1 rw\n\
-          13 12 8:1 /w/h /work/.git/hooks ro,nosuid,nodev - ext4 /dev/sda1 rw\n\
+          13 12 8:1 /w/h /srv/.git/hooks ro,nosuid,nodev - ext4 /dev/sda1 rw\n\
           14 10 0:6 /null /dev/null rw,nosuid - devtmpfs none rw\n\
           15 10 0:31 / /dev/pts rw,nosuid - devpts none rw\n\
           16 10 0:32 / /proc rw,nosuid,nodev - proc none rw\n",
@@ -347,7 +347,7 @@ fn finds_wrong_mounts() {
     };
     spoiled("mounts", line("20 10 8:1 / /home ro,nosuid,nodev - ext4 x rw\n"));
     spoiled("mounts", line("20 10 8:1 / /usr ro,nosuid,nodev - ext4 x rw\n"));
-    spoiled("mounts", line("20 12 8:1 / /work/sub rw,nosuid,nodev - ext4 x rw\n"));
+    spoiled("mounts", line("20 12 8:1 / /srv/sub rw,nosuid,nodev - ext4 x rw\n"));
     for index in 0..7 {
         spoiled("mounts", |f, _| {
             shared(f).mounts[index].options.retain(|o| o != b"nosuid")
