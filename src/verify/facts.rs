@@ -11,6 +11,7 @@ use super::tree::{self, Found};
 use super::{Finding, Process, Role};
 use crate::base::Pid;
 use crate::sys::object::{Object, share_descriptors};
+use nix::errno::Errno;
 use procfs::FromRead as _;
 use procfs::process::Limits;
 use std::collections::BTreeSet;
@@ -287,7 +288,12 @@ impl Look<'_> {
         }
         let namespaces = Namespaces::read_rest(entry, self.found.pid_namespace)?;
         let descriptors = match self.table {
-            Table::Own(devs) => descriptors::read(entry, devs)?,
+            Table::Own(devs) => match descriptors::read(entry, devs) {
+                Err(ReadError::Unreadable {
+                    errno: Errno::EACCES, ..
+                }) => descriptors::duplicated(id, status.table, devs)?,
+                read => read?,
+            },
             Table::OfFirst => Vec::new(),
         };
         let standing_on = [entry.object("root", c"root")?.mount, entry.object("cwd", c"cwd")?.mount];
@@ -321,6 +327,13 @@ fn read_command(found: &Found) -> Reading<OfCommand> {
     Ok(OfCommand {
         pid: found.pid,
         limits: limits.map_err(|_| ReadError::Malformed("limits"))?,
-        environment: found.entry.read("environ")?,
+        // Shut for a program that has made itself undumpable, which none can be made from outside: it hides from us
+        // what it was given, and gains nothing.
+        environment: match found.entry.read("environ") {
+            Err(ReadError::Unreadable {
+                errno: Errno::EACCES, ..
+            }) => Vec::new(),
+            read => read?,
+        },
     })
 }

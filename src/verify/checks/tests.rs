@@ -133,6 +133,7 @@ fn thread(id: i32, filters: u32) -> Thread {
             no_new_privs: 1,
             seccomp_mode: 2,
             seccomp_filters: filters,
+            table: 64,
             capabilities: [0; 5],
         },
         namespaces: namespaces(1000),

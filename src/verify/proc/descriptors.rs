@@ -4,9 +4,12 @@ use super::entry::numbered;
 use super::status::decimal;
 use super::{Entry, ReadError, Reading};
 use crate::sys::object::Object;
+use crate::sys::pidfd;
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::fstat;
 use std::ffi::CString;
+use std::os::fd::AsRawFd as _;
 
 /// One open descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +70,33 @@ pub fn read(entry: &Entry, devs: KernelDevs) -> Reading<Vec<Descriptor>> {
         match describe(entry, number, devs) {
             Err(ReadError::Ended) => {}
             other => found.push(other?),
+        }
+    }
+    Ok(found)
+}
+
+/// The descriptors of a task whose folder in /proc is shut: one that has made itself undumpable (an agent of keys does)
+/// or runs a program that its user may not read. `table` bounds their numbers. Each is duplicated into this process
+/// and looked at here (pidfd_getfd(2)), which the owner of the sandbox's user namespace may do.
+pub fn duplicated(id: i32, table: i32, devs: KernelDevs) -> Reading<Vec<Descriptor>> {
+    let failed = |errno| match errno {
+        Errno::ESRCH => ReadError::Ended,
+        errno => ReadError::Unreadable {
+            what: "its descriptors",
+            errno,
+        },
+    };
+    let task = pidfd::open_thread(id).or_else(|_| pidfd::open(id)).map_err(failed)?;
+    let own = Entry::own()?;
+    let mut found = Vec::new();
+    for number in 0..table {
+        match pidfd::duplicate(&task, number) {
+            Ok(copy) => found.push(Descriptor {
+                number,
+                ..describe(&own, copy.as_raw_fd(), devs)?
+            }),
+            Err(Errno::EBADF) => {}
+            Err(errno) => return Err(failed(errno)),
         }
     }
     Ok(found)

@@ -22,6 +22,8 @@ pub struct Status {
     pub no_new_privs: u32,
     pub seccomp_mode: u32,
     pub seccomp_filters: u32,
+    /// Room in the table of descriptors: every number is below it.
+    pub table: i32,
     /// Inheritable, permitted, effective, bounding, ambient.
     pub capabilities: [u64; 5],
 }
@@ -57,7 +59,7 @@ struct Fields<'a> {
     values: [Option<&'a [u8]>; KEYS.len()],
 }
 
-const KEYS: [&[u8]; 15] = [
+const KEYS: [&[u8]; 16] = [
     b"State",
     b"PPid",
     b"NSpid",
@@ -68,6 +70,7 @@ const KEYS: [&[u8]; 15] = [
     b"NoNewPrivs",
     b"Seccomp",
     b"Seccomp_filters",
+    b"FDSize",
     b"CapInh",
     b"CapPrm",
     b"CapEff",
@@ -97,6 +100,7 @@ impl<'a> Fields<'a> {
             privs,
             mode,
             filters,
+            table,
             caps @ ..,
         ] = self.values;
         let mut capabilities = [0; 5];
@@ -115,6 +119,7 @@ impl<'a> Fields<'a> {
             no_new_privs: decimal(privs?)?,
             seccomp_mode: decimal(mode?)?,
             seccomp_filters: decimal(filters?)?,
+            table: decimal(table?)?,
             capabilities,
         })
     }
