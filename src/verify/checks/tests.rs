@@ -109,7 +109,7 @@ fn mounts() -> Vec<Mount> {
     mountinfo::parse(
         b"10 9 0:30 / / ro,nosuid,nodev - tmpfs none rw\n\
           11 10 8:1 /usr /usr ro,nosuid,nodev - ext4 /dev/sda1 rw\n\
-          12 10 8:1 /w /work rw,nosuid,nodev - ext4 /dev/sda1 rw\n\
+          12 10 8:1 /w /srv rw,nosuid,nodev - ext4 /dev/sda1 rw\n\
           13 12 8:1 /w/h /srv/.git/hooks ro,nosuid,nodev - ext4 /dev/sda1 rw\n\
           14 10 0:6 /null /dev/null rw,nosuid - devtmpfs none rw\n\
           15 10 0:31 / /dev/pts rw,nosuid - devpts none rw\n\
