@@ -196,7 +196,8 @@ fn copies_of_descriptors_tell_the_same_as_the_folder() {
     let entry = Entry::open(Pid::new(id).unwrap()).unwrap();
     let devs = descriptors::KernelDevs::learn().unwrap();
     let by_folder = descriptors::read(&entry, devs).unwrap();
-    let by_copies = descriptors::duplicated(id, 64, devs).unwrap();
+    let table = Status::parse(&entry.read("status").unwrap()).unwrap().table;
+    let by_copies = descriptors::duplicated(id, table, devs).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(by_folder.len() >= 3);
