@@ -4,14 +4,19 @@
 mod args;
 mod bridge;
 mod completions;
+mod doctor;
+mod explain;
 mod info;
 mod list;
 mod output;
+mod probe;
+mod profile;
 mod run;
 mod shell;
 mod start;
 mod start_up;
 mod status;
+mod why;
 mod wish;
 
 use crate::base::{Fault, Kind};
@@ -58,6 +63,11 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Info(args) => info::info(args),
         Verb::Verify(args) => info::verify(args),
         Verb::Bridge(args) => bridge::run(args),
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::Explain(args) => explain::run(args),
+        Verb::Why(args) => why::run(args),
+        Verb::Profile(args) => profile::run(args.verb),
+        Verb::Probe(args) => probe::run(args),
         Verb::Completions { shell } => Ok(completions::print(shell)),
         _ => Ok(ExitCode::SUCCESS),
     }
