@@ -7,6 +7,7 @@ mod completions;
 mod info;
 mod list;
 mod output;
+mod probe;
 mod run;
 mod shell;
 mod start;
@@ -58,6 +59,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Info(args) => info::info(args),
         Verb::Verify(args) => info::verify(args),
         Verb::Bridge(args) => bridge::run(args),
+        Verb::Probe(args) => probe::run(&args),
         Verb::Completions { shell } => Ok(completions::print(shell)),
         _ => Ok(ExitCode::SUCCESS),
     }
