@@ -4,6 +4,7 @@
 mod args;
 mod bridge;
 mod completions;
+mod demo;
 mod info;
 mod list;
 mod output;
@@ -59,6 +60,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Info(args) => info::info(args),
         Verb::Verify(args) => info::verify(args),
         Verb::Bridge(args) => bridge::run(args),
+        Verb::Demo(args) => demo::run(args),
         Verb::Probe(args) => probe::run(&args),
         Verb::Completions { shell } => Ok(completions::print(shell)),
         _ => Ok(ExitCode::SUCCESS),

@@ -63,7 +63,7 @@ const fn attempt(
 }
 
 /// Every attempt by name.
-static ATTEMPTS: [Attempt; 36] = [
+static ATTEMPTS: [Attempt; 37] = [
     attempt("connect-unix", "the path of a socket", 1..=1, |a| {
         sockets::connect_unix(&a[0])
     }),
@@ -82,6 +82,9 @@ static ATTEMPTS: [Attempt; 36] = [
         1..=1,
         |a| sockets::http_proxy(&a[0]),
     ),
+    attempt("reach", "a name and port, by the proxy if there is one", 1..=1, |a| {
+        sockets::reach(&a[0])
+    }),
     attempt("raw-socket", "nothing", 0..=0, |_| plain(sockets::raw())),
     attempt("vsock", "nothing", 0..=0, |_| plain(sockets::vsock())),
     attempt("netlink", "nothing", 0..=0, |_| plain(sockets::netlink())),
