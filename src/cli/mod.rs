@@ -4,6 +4,7 @@
 mod args;
 mod bridge;
 mod completions;
+mod demo;
 mod doctor;
 mod explain;
 mod info;
@@ -63,6 +64,7 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Info(args) => info::info(args),
         Verb::Verify(args) => info::verify(args),
         Verb::Bridge(args) => bridge::run(args),
+        Verb::Demo(args) => demo::run(args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Explain(args) => explain::run(args),
         Verb::Why(args) => why::run(args),

@@ -106,10 +106,42 @@ pub fn udp(text: &OsStr) -> Found {
 
 /// Asks the proxy that the environment names for a tunnel. Only 403 is a denial; 502 and the like are errors.
 pub fn http_proxy(target: &OsStr) -> Found {
-    let proxy = ["HTTPS_PROXY", "https_proxy"].iter().find_map(std::env::var_os);
-    let Some(proxy) = proxy else {
-        return (Tried::Absent, "no proxy in the environment".into());
+    match proxy() {
+        Some(proxy) => tunnel(&proxy, target),
+        None => (Tried::Absent, "no proxy in the environment".into()),
+    }
+}
+
+/// Connects to a name as programs do: by the proxy that the environment names, or else directly.
+pub fn reach(target: &OsStr) -> Found {
+    reach_by(proxy().as_deref(), target)
+}
+
+pub(super) fn reach_by(proxy: Option<&OsStr>, target: &OsStr) -> Found {
+    if let Some(proxy) = proxy {
+        return tunnel(proxy, target);
+    }
+    let direct = |target: &str| {
+        let mut last = std::io::ErrorKind::NotFound.into();
+        for address in target.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     };
+    match direct(&target.to_string_lossy()) {
+        Ok(()) => (Tried::Done, String::new()),
+        Err(error) => io(&error),
+    }
+}
+
+fn proxy() -> Option<std::ffi::OsString> {
+    ["HTTPS_PROXY", "https_proxy"].iter().find_map(std::env::var_os)
+}
+
+fn tunnel(proxy: &OsStr, target: &OsStr) -> Found {
     let proxy = proxy.to_string_lossy();
     let place = proxy.trim_start_matches("http://").trim_end_matches('/');
     match ask(place, &target.to_string_lossy()) {

@@ -240,6 +240,27 @@ fn own_attempts_list_what_was_given() {
 }
 
 #[test]
+fn reaches_a_name_by_the_proxy_if_there_is_one_and_directly_otherwise() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = OsString::from(format!("localhost:{}", listener.local_addr().unwrap().port()));
+    assert_eq!(super::sockets::reach_by(None, &target).0, Tried::Done);
+    let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let named = OsString::from(format!("http://{}", proxy.local_addr().unwrap()));
+    let denying = std::thread::spawn(move || {
+        let (mut stream, _) = proxy.accept().unwrap();
+        std::io::Read::read(&mut stream, &mut [0; 512]).unwrap();
+        std::io::Write::write_all(&mut stream, b"HTTP/1.1 403 Forbidden\r\n\r\n").unwrap();
+    });
+    assert!(matches!(
+        super::sockets::reach_by(Some(&named), &target).0,
+        Tried::Denied(_)
+    ));
+    denying.join().unwrap();
+    drop(listener);
+    assert_eq!(super::sockets::reach_by(None, &target).0, Tried::Refused);
+}
+
+#[test]
 fn every_attempt_has_one_name_and_counts_its_arguments() {
     let mut all: Vec<_> = names().collect();
     let count = all.len();
@@ -382,7 +403,7 @@ fn the_escape_set_names_real_attempts_with_the_right_arguments() {
         assert!(found.count.contains(&planned.args.len()), "{}", planned.name);
         assert!(names().any(|name| name == planned.control), "{}", planned.name);
     }
-    for name in names().filter(|name| !["own-abstract", "own-tcp"].contains(name)) {
+    for name in names().filter(|name| !["own-abstract", "own-tcp", "reach"].contains(name)) {
         assert!(
             set.iter().any(|planned| planned.attempt == name),
             "{name} is not in the set"
