@@ -12,6 +12,7 @@ use crate::sys::clone::Side;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
+use nix::sys::stat::SFlag;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -53,6 +54,9 @@ pub enum SpawnError {
     Slow(u64),
     #[error("an argument or variable has a NUL byte in it")]
     Nul,
+    /// Through an open folder every file of its file system can be named, past all mounts (fchdir(2)).
+    #[error("{0} is a folder")]
+    Folder(&'static str),
     #[error(transparent)]
     Filter(#[from] FilterError),
 }
@@ -60,13 +64,14 @@ pub enum SpawnError {
 impl Explain for SpawnError {
     fn kind(&self) -> Kind {
         match self {
-            SpawnError::Nul => Kind::Config,
+            SpawnError::Nul | SpawnError::Folder(_) => Kind::Config,
             _ => Kind::Startup,
         }
     }
     fn hint(&self) -> Option<String> {
         match self {
             SpawnError::Step { hint, .. } => hint.clone(),
+            SpawnError::Folder(_) => Some("redirect it from or to a file, a pipe or /dev/null".into()),
             SpawnError::Gone | SpawnError::Slow(_) => Some("run `pinfold doctor` to see what this kernel gives".into()),
             _ => None,
         }
@@ -89,6 +94,7 @@ pub fn planned(policy: &Policy, order: &Order) -> Vec<Op> {
 
 /// Makes the sandbox and holds the command at its gate. The caller must have a single thread.
 pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
+    refuse_folders(&order.streams)?;
     let filters = Filters::compile()?;
     let ops = planned(policy, &order);
     let mediated = mediation(policy);
@@ -349,6 +355,27 @@ fn standard(streams: &[Stream; 3]) -> Vec<(u64, u64)> {
         Stream::Terminal => None,
     });
     identities.collect()
+}
+
+fn refuse_folders(streams: &[Stream; 3]) -> Result<(), SpawnError> {
+    let own = [kind(std::io::stdin()), kind(std::io::stdout()), kind(std::io::stderr())];
+    let names = ["standard input", "standard output", "standard error"];
+    for ((stream, own), name) in streams.iter().zip(own).zip(names) {
+        let kind = match stream {
+            Stream::Inherited => own,
+            Stream::File(file) => kind(file),
+            Stream::Terminal => None,
+        };
+        if kind == Some(SFlag::S_IFDIR) {
+            return Err(SpawnError::Folder(name));
+        }
+    }
+    Ok(())
+}
+
+fn kind(file: impl AsFd) -> Option<SFlag> {
+    let mode = nix::sys::stat::fstat(file).ok()?.st_mode;
+    Some(SFlag::from_bits_truncate(mode & SFlag::S_IFMT.bits()))
 }
 
 fn files(policy: &Policy) -> BTreeMap<AbsPath, Vec<u8>> {

@@ -96,7 +96,11 @@ fn wait_at_gate(inside: &Inside<'_>) -> nix::Result<()> {
 
 /// execve; a program without a slash is looked for on the sandbox's PATH, as execvp(3) does.
 fn execute(inside: &Inside<'_>) -> Result<Infallible, Errno> {
-    let program = inside.argv.first().ok_or(Errno::ENOENT)?;
+    let program = inside
+        .argv
+        .first()
+        .filter(|program| !program.is_empty())
+        .ok_or(Errno::ENOENT)?;
     if program.as_bytes().contains(&b'/') {
         return nix::unistd::execve(program.as_c_str(), &inside.argv, &inside.environment);
     }
