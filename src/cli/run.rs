@@ -9,7 +9,7 @@ use crate::launch::run::{Progress, dry_run, line};
 use crate::launch::{Setting, Wish};
 use crate::policy::explain;
 use crate::sandbox::{Exit, describe};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -45,15 +45,20 @@ pub fn run(args: Run) -> Outcome {
             let _ = writeln!(status, "{}", event(&progress));
         }
     })?;
+    Ok(passed_on(exit, &program))
+}
+
+/// The command's status; that it could not be run is told.
+pub fn passed_on(exit: Exit, program: &OsStr) -> ExitCode {
     if let Exit::NotExecuted(errno) = exit {
         tell(format_args!(
             "pinfold: {} cannot be run inside: {}",
-            visible(&program),
+            visible(program),
             errno.desc()
         ));
         tell("  only granted paths are visible: `pinfold why PATH` says which, --read PATH grants one");
     }
-    Ok(ExitCode::from(exit.status()))
+    ExitCode::from(exit.status())
 }
 
 fn open(fd: i32) -> Result<File, StatusFd> {
