@@ -89,7 +89,7 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     };
     let name = path
         .file_name()
-        .ok_or_else(|| failed(Step::Create)(io::ErrorKind::InvalidFilename.into()))?;
+        .ok_or_else(|| failed(Step::Create)(io::ErrorKind::InvalidInput.into()))?;
     let parent = path
         .parent()
         .filter(|p| !p.as_os_str().is_empty())

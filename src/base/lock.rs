@@ -66,7 +66,8 @@ impl Explain for LockError {
 
 /// An exclusive lock, held as long as this value lives. Dropping it, or the death of the process, releases it.
 ///
-/// The descriptor closes on exec; a child that is forked without exec must close it, or it keeps the lock.
+/// The descriptor closes on exec. A child that is forked without exec must close it, or it keeps the lock when its parent
+/// is killed.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
@@ -152,6 +153,8 @@ impl Drop for FileLock {
     fn drop(&mut self) {
         // Our name must not stand in a lock that the next holder has not signed yet.
         let _ = self.write(b"");
+        // Closing is not enough: a child between fork and exec still has the descriptor.
+        let _ = fs2::FileExt::unlock(&self.file);
     }
 }
 
@@ -259,6 +262,17 @@ mod tests {
         assert_eq!(held(FileLock::acquire(&path, Duration::ZERO).unwrap_err()), None);
         holder.kill().unwrap();
         holder.wait().unwrap();
+        FileLock::acquire(&path, Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn dropping_it_releases_it_though_a_child_still_has_the_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let lock = FileLock::acquire(&path, Duration::ZERO).unwrap();
+        // What a fork leaves in the child: another descriptor of the same open file.
+        let _inherited = lock.file.try_clone().unwrap();
+        drop(lock);
         FileLock::acquire(&path, Duration::ZERO).unwrap();
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// No usable program of that name.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error("{name} is not installed, or only in folders that are not trusted")]
 pub struct ProgramError {
     /// The name that was looked for.

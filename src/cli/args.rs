@@ -153,6 +153,9 @@ pub struct Start {
     /// What to do when a later verification fails: stop or warn
     #[arg(long, default_value = "stop", value_parser = ["stop", "warn"])]
     pub on_failure: String,
+    /// How long the agent may take to answer before it is given up (default: 60)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub ready_timeout: Option<u16>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -256,10 +259,17 @@ pub struct Bridge {
     pub launch: LaunchId,
 }
 
-/// One attempt.
+/// One attempt, many, or what they are made on.
 #[derive(Debug, Args)]
 pub struct Probe {
-    pub name: String,
+    /// Read a JSON array of attempts on standard input
+    #[arg(long, conflicts_with = "name")]
+    pub batch: bool,
+    /// Make and hold the doctor's targets until standard input ends
+    #[arg(long, conflicts_with_all = ["name", "batch"])]
+    pub targets: bool,
+    #[arg(required_unless_present_any = ["batch", "targets"])]
+    pub name: Option<String>,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }

@@ -2,10 +2,17 @@
 #![forbid(unsafe_code)]
 
 pub mod attendance;
+pub mod begin;
+mod captured;
 mod changed;
+pub mod control;
+pub mod doctor;
+mod interrupted;
 mod mediation;
 mod pair;
+pub mod preview;
 mod readiness;
+mod record;
 pub mod run;
 pub mod session;
 mod setting;

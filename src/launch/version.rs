@@ -1,27 +1,34 @@
 //! Asking an agent's program for its version: untrusted like any other command, so in a sandbox of its own.
 
-use super::attendance::{Attendance, OnFailure, Outcome};
+use super::attendance::Unconfined;
+use super::interrupted::end_if_asked;
 use super::run::RunError;
-use super::session::expectation;
-use super::watch::Watch;
+use super::session::{describe, expectation};
 use super::{Additions, Setting, Wish};
 use crate::agent::{Agent, Candidate, Version};
-use crate::base::{Explain, Fault, Kind};
-use crate::sandbox::{Doors, Order, Stream, spawn};
-use crate::verify::{NetSubject, held};
+use crate::base::{AbsPath, Explain, Fault, Kind};
+use crate::policy::Policy;
+use crate::sandbox::attend::{Event, next};
+use crate::sandbox::{Doors, Exit, Order, Running, Stream, Told, spawn};
+use crate::verify::{NetSubject, Subject, held, running};
 use nix::fcntl::OFlag;
 use std::io::Read as _;
+use std::time::{Duration, Instant};
 
 /// The profile under which it is asked: what the client has, which sees no project and no network.
 const PROFILE: &str = "opencode-client";
 /// Bytes of its answer that are read.
 const LONGEST: u64 = 4096;
+/// How often it is verified while it runs.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The program did not tell its version.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionError {
-    #[error("{0} did not tell its version")]
-    Silent(String),
+    #[error("{program} did not tell its version: {how}")]
+    Ended { program: AbsPath, how: String },
+    #[error("{program} did not tell its version within {} seconds", limit.as_secs())]
+    Slow { program: AbsPath, limit: Duration },
     #[error("the program's answer cannot be read ({0})")]
     Pipe(nix::errno::Errno),
 }
@@ -35,27 +42,15 @@ impl Explain for VersionError {
     }
 }
 
-/// Runs the program's version command, verified like every other, and reads its answer.
-pub fn version_of(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -> Result<Version, Fault> {
-    let program = candidate.clone().with_version(Version {
-        major: 0,
-        minor: 0,
-        patch: 0,
-    });
-    let variables = agent.variables(&program, &setting.dirs.data).into_iter();
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.into())).collect();
-    let wish = Wish {
-        block_net: true,
-        ..Wish::default()
-    };
-    let policy = wish.policy(
-        PROFILE,
-        Additions {
-            variables,
-            ..Additions::default()
-        },
-        setting,
-    )?;
+/// Runs the program's version command, verified like every other, and reads its answer. No thread is started: the
+/// sandboxes that come next are made by forks.
+pub fn version_of(
+    agent: &dyn Agent,
+    candidate: &Candidate,
+    limit: Duration,
+    setting: &Setting,
+) -> Result<Version, Fault> {
+    let policy = policy(agent, candidate, setting)?;
     let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(VersionError::Pipe)?;
     let null = || {
         nix::fcntl::open(
@@ -74,16 +69,69 @@ pub fn version_of(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -
     };
     let jailed = spawn(&policy, order)?;
     let subject = expectation(&jailed, &policy, NetSubject::default())?;
-    let passed =
-        held(&subject).map_err(|report| RunError::NotVerified(super::attendance::Unconfined::of(&report).0))?;
-    let running = jailed.release(passed)?;
-    let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
-    let outcome = Attendance::new(&[&running], None, &setting.signals, &watch, OnFailure::Stop).wait(|_| {});
-    running.end();
-    if !matches!(outcome, Outcome::Ended(..)) {
-        return Err(VersionError::Silent(candidate.path.to_string()).into());
-    }
+    let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
+    let command = jailed.release(passed)?;
+    let program = || candidate.path.clone();
+    let exit = wait(&command, &subject, Instant::now() + limit, setting)?.ok_or_else(|| VersionError::Slow {
+        program: program(),
+        limit,
+    })?;
+    command.end();
     let mut answer = Vec::new();
     let _ = std::fs::File::from(reader).take(LONGEST).read_to_end(&mut answer);
+    if exit != Exit::Code(0) && answer.is_empty() {
+        let how = describe(exit);
+        return Err(VersionError::Ended {
+            program: program(),
+            how,
+        }
+        .into());
+    }
     Ok(agent.parse_version(&answer)?)
+}
+
+fn policy(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -> Result<Policy, Fault> {
+    let program = candidate.clone().with_version(Version {
+        major: 0,
+        minor: 0,
+        patch: 0,
+    });
+    let variables = agent.variables(&program, &setting.dirs.data).into_iter();
+    let additions = Additions {
+        variables: variables.map(|(name, value)| (name.to_owned(), value.into())).collect(),
+        ..Additions::default()
+    };
+    let wish = Wish {
+        block_net: true,
+        ..Wish::default()
+    };
+    wish.policy(PROFILE, additions, setting)
+}
+
+/// Until it has ended; nothing at the deadline.
+fn wait(command: &Running, subject: &Subject, deadline: Instant, setting: &Setting) -> Result<Option<Exit>, Fault> {
+    // Nobody writes to it: there is no other thread to wake this one.
+    let (wake, _quiet) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(VersionError::Pipe)?;
+    loop {
+        let until = deadline.min(Instant::now() + INTERVAL);
+        let event = next(
+            &[command],
+            &mut None,
+            &setting.signals,
+            std::os::fd::AsFd::as_fd(&wake),
+            Some(until),
+        );
+        match event.map_err(RunError::Broken)? {
+            Event::Told(_, Told::Ended(exit)) => return Ok(Some(exit)),
+            Event::Signal(_) => end_if_asked(&setting.signals)?,
+            Event::Late if Instant::now() >= deadline => return Ok(None),
+            Event::Late => {
+                let report = running(subject);
+                if !report.ok() && !report.ended {
+                    return Err(Unconfined::of(&report).into());
+                }
+            }
+            Event::Told(..) | Event::Woken => {}
+        }
+    }
 }

@@ -18,7 +18,7 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
     let mut findings = BTreeSet::new();
     for (member, descriptor) in facts.descriptors() {
         let held_open = moment == Moment::Held && member.role == Role::Command && descriptor.number > LAST_STANDARD;
-        let problem = if known.may_have(member, descriptor) {
+        let problem = if known.may_have(member, descriptor, moment) {
             None
         } else if held_open {
             Some("is open before exec")
@@ -61,15 +61,16 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What the launch itself put there.
-    fn may_have(&self, member: &Member, descriptor: &Descriptor) -> bool {
+    /// What the launch itself put there. Once programs run, what was given as standard descriptors may have any number:
+    /// a shell that redirects keeps a copy of them at 10.
+    fn may_have(&self, member: &Member, descriptor: &Descriptor, moment: Moment) -> bool {
         let identity = Identity {
             dev: descriptor.object.dev,
             ino: descriptor.object.ino,
         };
-        let standard = descriptor.number <= LAST_STANDARD && self.subject.standard.contains(&identity);
+        let placed = moment == Moment::Running || descriptor.number <= LAST_STANDARD;
         let gate = member.role != Role::Tool && self.subject.gate.contains(&identity);
-        standard || gate
+        gate || (placed && self.subject.standard.contains(&identity))
     }
 
     fn outside(&self, descriptor: &Descriptor) -> Option<&'static str> {
@@ -78,7 +79,7 @@ impl<'a> Known<'a> {
             Kind::Device if TERMINAL_MAJORS.contains(&nix::sys::stat::major(object.rdev)) => {
                 (self.subject.terminal != Some(object.dev)).then_some("is a terminal from outside")
             }
-            Kind::File if object.dev == self.facts.memory_dev => None,
+            Kind::File if object.dev == self.facts.devs.memory => None,
             Kind::File | Kind::Device => {
                 (!self.mounts.contains(&object.mount)).then_some("is a file or device from outside")
             }

@@ -1,0 +1,37 @@
+//! `pinfold shell`: a shell under the policy of a session's server, in a sandbox of its own.
+
+use super::Outcome;
+use super::args::Shell;
+use super::list::store;
+use super::run::{passed_on, warn};
+use crate::base::LaunchId;
+use crate::launch::Setting;
+use crate::launch::begin::recorded_policy;
+use crate::launch::control::select;
+use crate::launch::run::{Progress, enclosed};
+use std::ffi::{OsStr, OsString};
+
+/// Opens it; the shell's exit status is passed on.
+pub fn run(args: Shell) -> Outcome {
+    let setting = Setting::find()?;
+    let record = select(&store()?, args.session.as_deref())?;
+    let policy = recorded_policy(&record, &setting)?;
+    let shell = || {
+        vec![
+            policy
+                .environment
+                .0
+                .get(OsStr::new("SHELL"))
+                .cloned()
+                .unwrap_or_else(|| OsString::from("/bin/sh")),
+        ]
+    };
+    let argv = if args.command.is_empty() { shell() } else { args.command };
+    let program = argv.first().cloned().unwrap_or_default();
+    let exit = enclosed(&LaunchId::fresh(), &policy, argv, &setting, &mut |progress| {
+        if let Progress::Changed(paths) = progress {
+            warn(paths);
+        }
+    })?;
+    Ok(passed_on(exit, &program))
+}
