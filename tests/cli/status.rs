@@ -132,11 +132,11 @@ fn events_come_in_order_on_their_own_descriptor() {
     let (ended, events) = events("echo out; exit 7");
     assert_eq!(ended.expect(7).out(), "out\n");
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert_eq!(names, ["held", "verified", "released", "changed", "ended"]);
-    assert_eq!(events[4]["status"], 7);
-    assert_eq!(events[4]["signal"], Value::Null);
-    assert_eq!(events[1]["report"]["findings"], serde_json::json!([]));
-    assert!(events[0]["first"].as_i64().unwrap() > 1 && events[0]["command"].as_i64().unwrap() > 1);
+    assert_eq!(names, ["resolved", "held", "verified", "released", "changed", "ended"]);
+    assert_eq!(events[5]["status"], 7);
+    assert_eq!(events[5]["signal"], Value::Null);
+    assert_eq!(events[2]["report"]["findings"], serde_json::json!([]));
+    assert!(events[1]["first"].as_i64().unwrap() > 1 && events[1]["command"].as_i64().unwrap() > 1);
 }
 
 #[test]

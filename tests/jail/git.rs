@@ -80,15 +80,15 @@ fn a_linked_worktree_can_commit() {
     assert_eq!(finish(command.current_dir(&tree)).expect(0).out(), "");
     assert_eq!(git(&place, &["log", "-1", "--format=%s", "topic"]), "linked\n");
     for body in [
-        "echo x >> ../work/.git/config",
-        "echo x > ../work/.git/hooks/post-merge",
-        "cat ../work/file",
+        "echo x >> ../garden/.git/config",
+        "echo x > ../garden/.git/hooks/post-merge",
+        "cat ../garden/file",
     ] {
         let mut command = place.sh(&[], &format!("{body} 2>/dev/null"));
         assert_ne!(finish(command.current_dir(&tree)).code(), 0, "{body}");
     }
     // The other checkout is not there: what is written at its place stays in memory.
-    let mut command = place.sh(&[], "echo x > ../work/file");
+    let mut command = place.sh(&[], "echo x > ../garden/file");
     finish(command.current_dir(&tree)).expect(0);
     assert_eq!(std::fs::read(place.work.join("file")).unwrap(), b"one\n");
 }

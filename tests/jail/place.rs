@@ -19,7 +19,7 @@ pub fn program() -> PathBuf {
     std::env::var_os("PINFOLD_BIN").map_or_else(|| env!("CARGO_BIN_EXE_pinfold").into(), PathBuf::from)
 }
 
-/// Folders of one test: `home`, `work` (the workspace), `secrets` (granted to nobody), all on the host.
+/// Folders of one test: `home`, `garden` (the workspace), `secrets` (granted to nobody), all on the host.
 pub struct Place {
     folder: TempDir,
     pub home: PathBuf,
@@ -39,7 +39,7 @@ impl Place {
     pub fn new() -> Place {
         let folder = TempDir::new().unwrap();
         let path = folder.path().canonicalize().unwrap();
-        let [home, work, secrets] = ["home", "work", "secrets"].map(|name| path.join(name));
+        let [home, work, secrets] = ["home", "garden", "secrets"].map(|name| path.join(name));
         for folder in [&home, &work, &secrets] {
             std::fs::create_dir(folder).unwrap();
         }

@@ -54,7 +54,7 @@ fn a_socket_file_outside_every_grant_is_not_there() {
     }
     place.denies(&[], &connect(datagram.to_str().unwrap(), 2), missing);
     std::os::unix::fs::symlink(&stream, place.work.join("link")).unwrap();
-    let linked = connect("../work/link", 1);
+    let linked = connect("../garden/link", 1);
     let verdict = place.compare(&linked, &[], &linked, missing);
     assert_eq!(verdict, Verdict::Held);
 }
