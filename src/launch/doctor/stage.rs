@@ -122,7 +122,13 @@ impl Stage {
             protected_folder: at(Layout::HOOKS),
             writable: at(Layout::WORKSPACE),
             writable_file: at(Layout::FILE),
-            own: own.then(|| setting.dirs.state.as_path().to_owned()),
+            own: own.then(|| {
+                setting
+                    .dirs
+                    .state
+                    .as_path()
+                    .join(format!(".doctor-{}", std::process::id()))
+            }),
             socket: at(Layout::SOCKET),
             abstract_name: found.map(|found| found.abstract_name.clone().into()),
             tcp: found.map(|found| found.tcp),
