@@ -91,70 +91,111 @@ pub fn planned(policy: &Policy, order: &Order) -> Vec<Op> {
 pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     let filters = Filters::compile()?;
     let ops = planned(policy, &order);
-    let pair = || socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC);
-    let (ours, theirs) = pair().map_err(step("making the control socket"))?;
-    setsockopt(&ours, sockopt::PassCred, &true).map_err(step("making the control socket"))?;
-    let (gate, opener) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(step("making the gate"))?;
-    let mediated = if is_mediated(policy) {
-        Mediated::Yes
-    } else {
-        Mediated::No
-    };
+    let mediated = mediation(policy);
+    let Order {
+        argv,
+        streams,
+        inlets,
+        door,
+    } = order;
+    let ends = Ends::new()?;
     let inside = Inside {
         ops: &ops,
         policy,
         files: files(policy),
         filters: &filters,
         mediated,
-        argv: strings(order.argv)?,
+        argv: strings(argv)?,
         environment: environment(policy)?,
         path: search_path(policy),
-        control: theirs,
-        gate,
-        streams: order.streams,
+        control: ends.inner_control,
+        gate: ends.inner_gate,
+        streams,
         umask: umask(),
     };
+    let (gate, standard) = (gate_files(&inside), standard(&inside.streams));
     let side = crate::sys::clone::into_namespaces(super::layers::namespaces::all());
-    let (pid, pidfd) = match side.map_err(|errno| failed(&ops, 0, errno))? {
+    let leash = match side.map_err(|errno| failed(&ops, 0, errno))? {
         Side::Child => {
-            drop((ours, opener));
+            drop((ends.control, ends.opener));
             inside::run(&inside)
         }
-        Side::Parent { pid, pidfd } => (pid, pidfd),
+        Side::Parent { pid, pidfd } => Leash::new(Pid::new(pid).ok_or(SpawnError::Gone)?, pidfd),
     };
-    let gate_files = [identity(&inside.control), identity(&inside.gate)]
-        .into_iter()
-        .flatten()
-        .collect();
-    let standard = standard(&inside.streams);
     drop(inside);
-    let first = Pid::new(pid).ok_or(SpawnError::Gone)?;
-    let leash = Leash::new(first, pidfd);
-    let held = await_held(&ours, &ops, mediated)?;
-    let door = match order.door {
-        Doors::None => None,
-        Doors::One => Some(Door::open(leash.pidfd()).map_err(step("opening the door"))?),
-    };
+    let held = await_held(&ends.control, &ops, mediated)?;
+    let door = open_door(door, &leash)?;
     let facts = Facts {
-        first,
+        first: leash.first(),
         command: held.command,
         canary: held.canary,
         filters_first: filters.count(Mediated::No),
         filters_command: filters.count(mediated),
-        gate: gate_files,
+        gate,
         standard,
         ops,
     };
+    let inlets = inlets.into_iter().zip(held.inlets).collect();
+    let (terminal, listener) = (held.terminal, held.listener);
     Ok(Jailed {
         facts,
         leash,
-        control: ours,
-        opener,
-        terminal: held.terminal,
-        inlets: order.inlets.into_iter().zip(held.inlets).collect(),
-        listener: held.listener,
+        control: ends.control,
+        opener: ends.opener,
+        terminal,
+        inlets,
+        listener,
         door,
     })
+}
+
+fn mediation(policy: &Policy) -> Mediated {
+    if is_mediated(policy) {
+        Mediated::Yes
+    } else {
+        Mediated::No
+    }
+}
+
+fn open_door(wanted: Doors, leash: &Leash) -> Result<Option<Door>, SpawnError> {
+    match wanted {
+        Doors::None => Ok(None),
+        Doors::One => Door::open(leash.pidfd()).map(Some).map_err(step("opening the door")),
+    }
+}
+
+/// Both ends of the control socket and of the gate.
+struct Ends {
+    control: OwnedFd,
+    inner_control: OwnedFd,
+    opener: OwnedFd,
+    inner_gate: OwnedFd,
+}
+
+impl Ends {
+    fn new() -> Result<Ends, SpawnError> {
+        let failed = step("making the control socket");
+        let pair = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC);
+        let (control, inner_control) = pair.map_err(&failed)?;
+        // The command's process id on the host comes with its message.
+        setsockopt(&control, sockopt::PassCred, &true).map_err(&failed)?;
+        let pipe = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC);
+        let (inner_gate, opener) = pipe.map_err(step("making the gate"))?;
+        Ok(Ends {
+            control,
+            inner_control,
+            opener,
+            inner_gate,
+        })
+    }
+}
+
+/// The control socket and the gate as the inside holds them.
+fn gate_files(inside: &Inside<'_>) -> Vec<(u64, u64)> {
+    [identity(&inside.control), identity(&inside.gate)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// What came out of the sandbox while it was made.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// Where the new root is put together: every system has it, and nothing of ours needs the old one any more by then.
 const STAGE: &str = "/proc";
@@ -36,9 +36,10 @@ pub fn apply(ops: &[Op], files: &BTreeMap<AbsPath, Vec<u8>>) -> Step<()> {
     let at = |index: usize| move |errno: Errno| (u16::try_from(index).unwrap_or(u16::MAX), errno);
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     nix::mount::mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(at(0))?;
+    let host = nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(at(0))?;
     let mut sources = BTreeMap::new();
     for (index, op) in ops.iter().enumerate() {
-        if let Some(tree) = source(op).map_err(at(index))? {
+        if let Some(tree) = source(op, &host).map_err(at(index))? {
             sources.insert(index, tree);
         }
     }
@@ -54,10 +55,9 @@ pub fn apply(ops: &[Op], files: &BTreeMap<AbsPath, Vec<u8>>) -> Step<()> {
 }
 
 /// The detached tree that an operation attaches later.
-fn source(op: &Op) -> nix::Result<Option<Vec<OwnedFd>>> {
-    let host = || nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+fn source(op: &Op, host: &OwnedFd) -> nix::Result<Option<Vec<OwnedFd>>> {
     let tree = |path: &AbsPath, attributes: Attributes| -> nix::Result<OwnedFd> {
-        let tree = mount::clone_tree(mount::open_beneath(host()?, path.below_root())?)?;
+        let tree = mount::clone_tree(mount::open_beneath(host, path.below_root())?)?;
         mount::set_attributes_below(&tree, attributes)?;
         Ok(tree)
     };
@@ -279,28 +279,19 @@ impl View {
 
     /// A place for a mount, made if need be; but never on a file system of the host's.
     fn place(&self, at: &AbsPath, is_folder: bool) -> nix::Result<OwnedFd> {
-        match mount::open_beneath(
-            &self.root,
-            if at.below_root().as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                at.below_root()
-            },
-        ) {
+        let below = at.below_root();
+        let path = if below.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            below
+        };
+        match mount::open_beneath(&self.root, path) {
             Err(Errno::ENOENT) => {}
             other => return other,
         }
-        let mut here = mount::open_beneath(&self.root, ".")?;
-        let mut names = at.below_root().components().peekable();
-        while let Some(Component::Normal(name)) = names.next() {
-            let name = CString::new(name.as_bytes()).map_err(|_| Errno::EINVAL)?;
-            let last = names.peek().is_none();
-            here = match mount::open_beneath(&here, name.as_c_str()) {
-                Err(Errno::ENOENT) => self.make(&here, &name, is_folder || !last)?,
-                other => other?,
-            };
-        }
-        Ok(here)
+        let (parent, name) = self.parent_of(at)?;
+        let name = CString::new(name.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
+        self.make(&parent, &name, is_folder)
     }
 
     fn make(&self, here: &OwnedFd, name: &CString, is_folder: bool) -> nix::Result<OwnedFd> {

@@ -15,6 +15,15 @@ fn text(name: &str, arg: impl ToString) -> Tried {
     attempt(name, &[Path::new(&arg.to_string())])
 }
 
+/// A process that another test is starting holds a copy of every socket until its exec: what was closed here may answer
+/// for a moment more.
+fn refused_in_the_end(attempt: impl Fn() -> Tried) -> bool {
+    (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        attempt() == Tried::Refused
+    })
+}
+
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
@@ -61,6 +70,9 @@ fn what_is_not_there_is_absent_and_what_is_there_is_not_replaced() {
 
 #[test]
 fn a_denial_of_the_kernel_is_recognised() {
+    for errno in [Errno::EACCES, Errno::EPERM, Errno::EROFS] {
+        assert_eq!(Tried::from_errno(errno), Tried::Denied(errno as i32));
+    }
     // A setting that cannot be changed is denied to root as well.
     assert_eq!(
         attempt("write", &[Path::new("/proc/sys/kernel/ostype")]),
@@ -92,7 +104,7 @@ fn socket_attempts_reach_what_listens() {
     let stream = UnixListener::bind(&path).unwrap();
     assert_eq!(attempt("connect-unix", &[&path]), Tried::Done);
     drop(stream);
-    assert_eq!(attempt("connect-unix", &[&path]), Tried::Refused);
+    assert!(refused_in_the_end(|| attempt("connect-unix", &[&path])));
     let datagram = folder.path().join("d");
     let _datagram = UnixDatagram::bind(&datagram).unwrap();
     assert_eq!(attempt("connect-unix", &[&datagram]), Tried::Done);
@@ -114,12 +126,12 @@ fn internet_attempts_tell_an_answer_from_refusal_and_silence() {
     assert!(first_send == Tried::Done || first_send == off, "{first_send:?}");
     drop(tcp);
     assert_ne!(text("fast-open", address), Tried::Done);
-    assert_eq!(text("connect-tcp", address), Tried::Refused);
+    assert!(refused_in_the_end(|| text("connect-tcp", address)));
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     assert_eq!(text("udp", silent.local_addr().unwrap()), Tried::TimedOut);
     let address = silent.local_addr().unwrap();
     drop(silent);
-    assert_eq!(text("udp", address), Tried::Refused);
+    assert!(refused_in_the_end(|| text("udp", address)));
     let echo = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = echo.local_addr().unwrap();
     let answer = std::thread::spawn(move || {

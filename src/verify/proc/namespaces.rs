@@ -29,10 +29,15 @@ impl Namespaces {
 
     /// Those of an open entry. A process that is ending has lost them and reads as `Ended`.
     pub fn read(entry: &Entry) -> Reading<Namespaces> {
+        Namespaces::read_rest(entry, inode(entry, "ns/pid")?)
+    }
+
+    /// The same where the PID namespace is known already: a task cannot leave the one that it was made in.
+    pub fn read_rest(entry: &Entry, pid: u64) -> Reading<Namespaces> {
         Ok(Namespaces {
             user: inode(entry, "ns/user")?,
             mnt: inode(entry, "ns/mnt")?,
-            pid: inode(entry, "ns/pid")?,
+            pid,
             net: inode(entry, "ns/net")?,
             ipc: inode(entry, "ns/ipc")?,
             uts: inode(entry, "ns/uts")?,
