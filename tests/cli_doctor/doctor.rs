@@ -126,7 +126,7 @@ fn a_profile_that_passes_the_token_turns_the_doctor_red() {
     if !can_hold(&place) {
         return;
     }
-    let hole = r#"{"extends": "opencode-server", "environment": {"allow_vars": ["PINFOLD_DOCTOR_TOKEN"]}}"#;
+    let hole = r#"{"extends": "opencode-server", "environment": {"allow_vars": ["OF_THE_LAUNCHER"]}}"#;
     let hole = place.profile("hole", hole);
     let said = place.run(&["doctor", "--json", "--profile", hole.to_str().unwrap()]);
     assert_eq!(said.code, Some(1));

@@ -50,7 +50,7 @@ pub fn rows(trial: &Trial) -> Vec<LayerRow> {
                     std::cmp::Ordering::Equal => State::Failed,
                     std::cmp::Ordering::Greater => State::NotReached,
                 },
-                detail: (index == failed).then(|| step.clone()).unwrap_or_default(),
+                detail: if index == failed { step.clone() } else { String::new() },
                 errno: errno.filter(|_| index == failed).map(|errno| format!("{errno:?}")),
                 fix: hint.clone().filter(|_| index == failed),
             };
