@@ -7,6 +7,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod explain;
+mod herdr;
 mod info;
 mod list;
 mod output;
@@ -73,6 +74,8 @@ fn dispatch(verb: Verb, begun: Instant) -> Outcome {
         Verb::Profile(args) => profile::run(args.verb),
         Verb::Probe(args) => probe::run(args),
         Verb::Completions { shell } => Ok(completions::print(shell)),
-        _ => Ok(ExitCode::SUCCESS),
+        Verb::Action(_) => Ok(herdr::absent("action")),
+        Verb::Events(_) => Ok(herdr::absent("events")),
+        Verb::Pane(_) => Ok(herdr::absent("pane")),
     }
 }

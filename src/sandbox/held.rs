@@ -25,23 +25,25 @@ pub(super) struct Held {
 pub(super) fn await_held(control: &OwnedFd, ops: &[Op], mediated: Mediated) -> Result<Held, SpawnError> {
     let mut prepared: Option<Vec<OwnedFd>> = None;
     let mut tending = false;
-    let mut held: Option<(Pid, (i32, i32), Option<OwnedFd>)> = None;
+    let mut listener: Option<OwnedFd> = None;
+    let mut held: Option<(Pid, (i32, i32))> = None;
     loop {
         let arrived = next_report(control)?;
         match arrived.report {
             Report::Failed { op, errno } => return Err(failed(ops, op, errno)),
             Report::Prepared => prepared = Some(arrived.descriptors),
             Report::Tending => tending = true,
+            Report::Filtered => listener = arrived.descriptors.into_iter().next(),
             Report::Held { before, after } => {
                 let command = arrived.sender.and_then(Pid::new).ok_or(SpawnError::Gone)?;
-                held = Some((command, (before, after), arrived.descriptors.into_iter().next()));
+                held = Some((command, (before, after)));
             }
             _ => return Err(SpawnError::Gone),
         }
         if !tending {
             continue;
         }
-        if let Some((command, canary, listener)) = held.take() {
+        if let Some((command, canary)) = held.take() {
             let mut given = prepared.ok_or(SpawnError::Gone)?.into_iter();
             let terminal = ops.contains(&Op::Terminal).then(|| given.next()).flatten();
             if (mediated == Mediated::Yes) != listener.is_some() {
