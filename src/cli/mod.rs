@@ -5,15 +5,19 @@ mod args;
 mod bridge;
 mod completions;
 mod demo;
+mod doctor;
+mod explain;
 mod info;
 mod list;
 mod output;
 mod probe;
+mod profile;
 mod run;
 mod shell;
 mod start;
 mod start_up;
 mod status;
+mod why;
 mod wish;
 
 use crate::base::{Fault, Kind};
@@ -61,7 +65,11 @@ fn dispatch(verb: Verb) -> Outcome {
         Verb::Verify(args) => info::verify(args),
         Verb::Bridge(args) => bridge::run(args),
         Verb::Demo(args) => demo::run(args),
-        Verb::Probe(args) => probe::run(&args),
+        Verb::Doctor(args) => doctor::run(&args),
+        Verb::Explain(args) => explain::run(args),
+        Verb::Why(args) => why::run(args),
+        Verb::Profile(args) => profile::run(args.verb),
+        Verb::Probe(args) => probe::run(args),
         Verb::Completions { shell } => Ok(completions::print(shell)),
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -3,10 +3,13 @@
 
 pub mod attendance;
 pub mod begin;
+mod captured;
 mod changed;
 pub mod control;
+pub mod doctor;
 mod mediation;
 mod pair;
+pub mod preview;
 mod readiness;
 pub mod run;
 pub mod session;

@@ -25,6 +25,14 @@ impl LiveHost {
     }
 }
 
+impl LiveHost {
+    /// The same host with one more variable in the launcher's environment, so that its way inside can be tried.
+    pub fn with_variable(mut self, name: OsString, value: OsString) -> LiveHost {
+        self.environment.push((name, value));
+        self
+    }
+}
+
 impl Default for LiveHost {
     fn default() -> Self {
         LiveHost::new()

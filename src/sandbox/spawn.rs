@@ -42,6 +42,8 @@ pub enum SpawnError {
     #[error("cannot enclose the command: {step} failed ({errno})")]
     Step {
         step: String,
+        /// The layer that the step belongs to.
+        layer: Option<&'static str>,
         errno: Errno,
         hint: Option<String>,
     },
@@ -113,7 +115,7 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     };
     let (gate, standard) = (gate_files(&inside), standard(&inside.streams));
     let side = crate::sys::clone::into_namespaces(super::layers::namespaces::all());
-    let leash = match side.map_err(step("making the namespaces"))? {
+    let leash = match side.map_err(|errno| failed(&ops, 0, errno))? {
         Side::Child => {
             drop((ends.control, ends.opener));
             inside::run(&inside)
@@ -261,6 +263,7 @@ fn next_report(control: &OwnedFd) -> Result<gate::Arrived, SpawnError> {
 fn step(name: &'static str) -> impl Fn(Errno) -> SpawnError {
     move |errno| SpawnError::Step {
         step: name.into(),
+        layer: None,
         errno,
         hint: advice(None, errno),
     }
@@ -271,6 +274,7 @@ fn failed(ops: &[Op], op: u16, errno: Errno) -> SpawnError {
     let step = op.map_or_else(|| "an unnamed step".into(), describe);
     SpawnError::Step {
         step,
+        layer: op.and_then(Op::layer),
         errno,
         hint: advice(op, errno),
     }

@@ -362,6 +362,12 @@ fn a_crowd_takes_no_crowd_of_descriptors() {
         Stdio::null(),
     );
     let subject = pen.subject();
+    // The last ones may still be between fork and exec.
+    let full = (0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        found(&running(&subject), "sleep 64.5") == 150
+    });
+    assert!(full, "the crowd never gathered");
     let before = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
     let most = 140;
     nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, most, before.1).unwrap();
@@ -371,7 +377,7 @@ fn a_crowd_takes_no_crowd_of_descriptors() {
 }
 
 #[test]
-fn a_process_that_cannot_be_read_is_shown_and_never_passed() {
+fn an_undumpable_program_is_read_through_copies_of_its_descriptors() {
     // A program that its user may run but not read is not dumpable, and in a namespace that maps no root its
     // descriptors are the host root's to read. So root cannot see this.
     if nix::unistd::geteuid().is_root() {
@@ -384,12 +390,10 @@ fn a_process_that_cannot_be_read_is_shown_and_never_passed() {
     let script = format!("{} 60 & sleep 0.1; echo ready; wait", program.display());
     let pen = Pen::mapping("-c", &script, Stdio::null());
     let report = running(&pen.subject());
-    let unread = report.processes.iter().find(|p| p.role == Role::Command).unwrap();
-    assert!(!unread.confined);
+    assert!(report.processes.iter().any(|p| p.role == Role::Command));
     assert!(
-        report
-            .findings
-            .iter()
-            .any(|f| f.pid == Some(unread.pid) && f.problem.starts_with("cannot read fd"))
+        !report.findings.iter().any(|f| f.problem.starts_with("cannot read fd")),
+        "{:?}",
+        report.findings
     );
 }

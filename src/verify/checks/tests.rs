@@ -109,7 +109,7 @@ fn mounts() -> Vec<Mount> {
     mountinfo::parse(
         b"10 9 0:30 / / ro,nosuid,nodev - tmpfs none rw\n\
           11 10 8:1 /usr /usr ro,nosuid,nodev - ext4 /dev/sda1 rw\n\
-          12 10 8:1 /w /work rw,nosuid,nodev - ext4 /dev/sda1 rw\n\
+          12 10 8:1 /w /srv rw,nosuid,nodev - ext4 /dev/sda1 rw\n\
           13 12 8:1 /w/h /srv/.git/hooks ro,nosuid,nodev - ext4 /dev/sda1 rw\n\
           14 10 0:6 /null /dev/null rw,nosuid - devtmpfs none rw\n\
           15 10 0:31 / /dev/pts rw,nosuid - devpts none rw\n\
@@ -429,7 +429,7 @@ fn lets_descriptors_from_inside_be() {
         descriptor(2, Kind::Pipe, 1, 50, 3),
         descriptor(6, Kind::File, 66, 9, 2),
         descriptor(7, Kind::Namespace(1003), 4, 3, 0),
-        descriptor(8, Kind::Process(Some(102)), 14, 3, 0),
+        descriptor(8, Kind::Process(Some(subject().namespaces.pid)), 14, 3, 0),
         descriptor(9, Kind::Process(None), 14, 3, 0),
         // A shell's copy of its standard input.
         descriptor(10, Kind::File, 1, 50, 3),

@@ -2,7 +2,9 @@
 
 use super::{Met, Tried};
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, UnixAddr, connect, getsockname, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, UnixAddr, connect, getsockname, socket,
+};
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket};
@@ -56,6 +58,27 @@ pub fn connect_tcp(text: &OsStr) -> Found {
     match address(text).map(|address| TcpStream::connect_timeout(&address, PATIENCE)) {
         Ok(Ok(_)) => (Tried::Done, String::new()),
         Ok(Err(error)) => io(&error),
+        Err(found) => found,
+    }
+}
+
+/// Connects by a first send (tcp(7), MSG_FASTOPEN): no connect(2) is called.
+pub fn fast_open(text: &OsStr) -> Found {
+    let send = |address: SocketAddr| -> Met {
+        let family = if address.is_ipv4() {
+            AddressFamily::Inet
+        } else {
+            AddressFamily::Inet6
+        };
+        let end = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        let patience = nix::sys::time::TimeVal::new(2, 0);
+        nix::sys::socket::setsockopt(&end, nix::sys::socket::sockopt::SendTimeout, &patience)?;
+        let address = nix::sys::socket::SockaddrStorage::from(address);
+        let flags = crate::sys::probe::FAST_OPEN | MsgFlags::MSG_NOSIGNAL;
+        nix::sys::socket::sendto(end.as_raw_fd(), b"pinfold", &address, flags).map(|_| Tried::Done)
+    };
+    match address(text).map(send) {
+        Ok(met) => super::plain(met),
         Err(found) => found,
     }
 }
@@ -183,8 +206,18 @@ pub fn own_abstract() -> Met {
 
 /// Listens on one's own loopback and connects to it: must work inside.
 pub fn own_tcp() -> Met {
+    listen_and_connect(0)
+}
+
+/// The same on a certain port: the one that is joined to another sandbox answers to the supervisor alone.
+pub fn own_port(text: &OsStr) -> Met {
+    let port = text.to_str().and_then(|text| text.parse().ok());
+    listen_and_connect(port.ok_or(Errno::EINVAL)?)
+}
+
+fn listen_and_connect(port: u16) -> Met {
     let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or_default());
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(errno)?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(errno)?;
     let address = listener.local_addr().map_err(errno)?;
     TcpStream::connect_timeout(&address, PATIENCE)
         .map(|_| Tried::Done)
