@@ -14,6 +14,7 @@ pub fn lines(evidence: &Evidence) -> Vec<String> {
         .map(|left| format!("not tried: {} ({})", left.attempt, left.reason));
     lines.extend(left_out);
     lines.push(String::new());
+    let width = evidence.work.iter().map(|work| work.what.len()).max().unwrap_or(0);
     lines.extend(
         evidence
             .work
