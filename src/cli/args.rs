@@ -153,6 +153,9 @@ pub struct Start {
     /// What to do when a later verification fails: stop or warn
     #[arg(long, default_value = "stop", value_parser = ["stop", "warn"])]
     pub on_failure: String,
+    /// How long the agent may take to answer before it is given up (default: 60)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u16).range(1..=3600))]
+    pub ready_timeout: Option<u16>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,

@@ -4,46 +4,58 @@ use super::Outcome;
 use super::args::Bridge;
 use super::output::{fail, tell};
 use super::run::warn;
-use crate::base::Fault;
 use crate::launch::Setting;
 use crate::launch::begin::bridge;
+use crate::sandbox::attend::Signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{FlushArg, tcflush};
 use std::io::IsTerminal as _;
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-/// How long a failure stays readable in a pane that closes with its program, in milliseconds.
-const READABLE: u16 = 60_000;
+/// How long a failure stays readable in a pane that closes with its program.
+const READABLE: Duration = Duration::from_secs(60);
 
 /// Runs the session of a launch that `start` has recorded.
 pub fn run(args: Bridge) -> Outcome {
-    let outcome = Setting::find().and_then(|setting| bridge(&args.launch, &setting));
-    match outcome {
+    let setting = Setting::find()?;
+    match bridge(&args.launch, &setting) {
         Ok((_, ended)) => {
             warn(&ended.changed);
             if !ended.changed.is_empty() {
-                linger();
+                linger(&setting.signals);
             }
             Ok(ExitCode::from(ended.exit.status()))
         }
-        Err(fault) => Ok(told(&fault)),
+        Err(fault) => {
+            fail(&fault, false);
+            linger(&setting.signals);
+            Ok(ExitCode::from(super::status::OWN_FAILURE))
+        }
     }
 }
 
-fn told(fault: &Fault) -> ExitCode {
-    fail(fault, false);
-    linger();
-    ExitCode::from(super::status::OWN_FAILURE)
-}
-
-/// Keeps the pane open until Enter, or for a minute.
-fn linger() {
+/// Keeps the pane open until Enter, until somebody asks for an end, or for a minute; not at all if somebody has asked.
+fn linger(signals: &Signals) {
     let stdin = std::io::stdin();
-    if stdin.is_terminal() {
-        tell("  (Enter closes this pane)");
-        let _ = poll(
-            &mut [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)],
-            PollTimeout::from(READABLE),
-        );
+    if !stdin.is_terminal() || signals.ending().is_some() {
+        return;
+    }
+    // What was typed ahead, for an agent that did not come, is no answer to this.
+    let _ = tcflush(&stdin, FlushArg::TCIFLUSH);
+    tell("  (Enter closes this pane)");
+    let end = Instant::now() + READABLE;
+    while signals.ending().is_none() {
+        let mut polled = [
+            PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.file(), PollFlags::POLLIN),
+        ];
+        let left = end.saturating_duration_since(Instant::now());
+        let ready = poll(&mut polled, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+        let typed = polled[0].revents().is_some_and(|events| !events.is_empty());
+        if typed || ready.is_ok_and(|count| count == 0) {
+            return;
+        }
     }
 }

@@ -2,19 +2,19 @@
 
 use super::Outcome;
 use super::args::Select;
-use super::list::{state, store, verification};
+use super::list::{shown, state, store, verification};
 use super::output::{say, say_json};
 use crate::base::AbsPath;
 use crate::base::text::visible;
 use crate::launch::control::{select, stop as stop_session, verify as verify_session};
-use crate::state::{Lifecycle, Record};
+use crate::state::{Lifecycle, Record, Timings};
 use std::process::ExitCode;
 
 /// Everything that is known about one session.
 pub fn info(args: Select) -> Outcome {
     let record = select(&store()?, args.session.as_deref())?;
     if args.output.json {
-        say_json(&record);
+        say_json(&shown(&record));
     } else {
         lines(&record).into_iter().for_each(say);
     }
@@ -26,7 +26,7 @@ pub fn verify(args: Select) -> Outcome {
     let store = store()?;
     let record = select(&store, args.session.as_deref())?;
     let record = verify_session(&store, &record)?;
-    let held = findings(&record).is_empty();
+    let held = holds(&record);
     if args.output.json {
         say_json(
             &serde_json::json!({"session": record.session_name, "verified": held, "reports": record.verification}),
@@ -87,7 +87,14 @@ fn lines(record: &Record) -> Vec<String> {
         ),
         ("server log", path(&record.server_log)),
         ("network", path(&record.network_log)),
-        ("error", record.last_error.as_ref().map(|error| error.message.clone())),
+        (
+            "error",
+            record
+                .last_error
+                .as_ref()
+                .map(|error| format!("{} ({})", error.message, error.kind)),
+        ),
+        ("start", record.timings.as_ref().and_then(timings)),
         ("exit", exit.map(|code| code.to_string())),
     ];
     let single = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
@@ -97,25 +104,32 @@ fn lines(record: &Record) -> Vec<String> {
     all.map(|(name, value)| format!("{name:<11}{value}")).collect()
 }
 
+fn timings(timings: &Timings) -> Option<String> {
+    let (ready, verified) = (timings.ready_ms?, timings.verified_ms?);
+    Some(format!(
+        "{verified} ms until both were verified, {ready} ms of them the agent's own"
+    ))
+}
+
+/// Whether the last look found both sandboxes alive and as they should be.
+fn holds(record: &Record) -> bool {
+    let reports = record.verification.as_ref().and_then(|value| value.as_array());
+    let ended = |report: &serde_json::Value| report.get("ended").and_then(serde_json::Value::as_bool) != Some(false);
+    reports.is_some_and(|reports| !reports.is_empty() && !reports.iter().any(ended)) && findings(record).is_empty()
+}
+
 fn findings(record: &Record) -> Vec<String> {
-    let reports = record
-        .verification
-        .as_ref()
-        .and_then(|value| value.as_array())
-        .into_iter()
-        .flatten();
-    let findings = reports
-        .filter_map(|report| report.get("findings")?.as_array())
-        .flatten();
-    let text = |finding: &serde_json::Value| {
-        let field = |name: &str| {
-            finding
-                .get(name)
-                .and_then(|value| value.as_str())
-                .unwrap_or_default()
-                .to_owned()
-        };
-        visible(format!("{}: {}", field("check"), field("problem")))
+    let reports = record.verification.as_ref().and_then(|value| value.as_array());
+    reports.into_iter().flatten().flat_map(findings_of).collect()
+}
+
+fn findings_of(report: &serde_json::Value) -> Vec<String> {
+    let field = |value: &serde_json::Value, name: &str| {
+        let text = value.get(name).and_then(|value| value.as_str());
+        visible(text.unwrap_or_default())
     };
-    findings.map(text).collect()
+    let sandbox = field(report, "sandbox");
+    let findings = report.get("findings").and_then(|findings| findings.as_array());
+    let text = |finding| format!("{sandbox} {}: {}", field(finding, "check"), field(finding, "problem"));
+    findings.into_iter().flatten().map(text).collect()
 }

@@ -33,7 +33,15 @@ pub fn store() -> Result<Store, crate::base::Fault> {
 
 fn as_json(listing: &Listing) -> serde_json::Value {
     let problems: Vec<String> = listing.problems.iter().map(ToString::to_string).collect();
-    serde_json::json!({"sessions": listing.records, "problems": problems})
+    let records: Vec<_> = listing.records.iter().map(shown).collect();
+    serde_json::json!({"sessions": records, "problems": problems})
+}
+
+/// A record as it may be shown: without what is meant for its bridge alone.
+pub fn shown(record: &Record) -> Record {
+    let mut shown = record.clone();
+    shown.handover = None;
+    shown
 }
 
 fn print(records: &[Record]) {

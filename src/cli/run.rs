@@ -9,10 +9,11 @@ use crate::launch::run::{Progress, dry_run, line};
 use crate::launch::{Setting, Wish};
 use crate::policy::explain;
 use crate::sandbox::{Exit, describe};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// The descriptor that was named is not one to write to.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +29,8 @@ impl Explain for StatusFd {
     }
 }
 
-/// Runs it, and passes its exit status on.
-pub fn run(args: Run) -> Outcome {
+/// Runs it, and passes its exit status on. `begun` is when this process entered `main`.
+pub fn run(args: Run, begun: Instant) -> Outcome {
     let mut status = args.status_fd.map(open).transpose()?;
     let setting = Setting::find()?;
     let program = args.command.first().cloned().unwrap_or_default();
@@ -42,18 +43,23 @@ pub fn run(args: Run) -> Outcome {
             warn(paths);
         }
         if let Some(status) = status.as_mut() {
-            let _ = writeln!(status, "{}", event(&progress));
+            let _ = writeln!(status, "{}", timed(event(&progress), begun));
         }
     })?;
+    Ok(passed_on(exit, &program))
+}
+
+/// The command's status; that it could not be run is told.
+pub fn passed_on(exit: Exit, program: &OsStr) -> ExitCode {
     if let Exit::NotExecuted(errno) = exit {
         tell(format_args!(
             "pinfold: {} cannot be run inside: {}",
-            visible(&program),
+            visible(program),
             errno.desc()
         ));
         tell("  only granted paths are visible: `pinfold why PATH` says which, --read PATH grants one");
     }
-    Ok(ExitCode::from(exit.status()))
+    ExitCode::from(exit.status())
 }
 
 fn open(fd: i32) -> Result<File, StatusFd> {
@@ -72,9 +78,19 @@ pub fn warn(paths: &[crate::base::AbsPath]) {
     }
 }
 
+/// The same with `us`: microseconds since this process entered `main`, on the monotonic clock.
+fn timed(mut event: serde_json::Value, begun: Instant) -> serde_json::Value {
+    let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    if let Some(event) = event.as_object_mut() {
+        event.insert("us".into(), us.into());
+    }
+    event
+}
+
 fn event(progress: &Progress<'_>) -> serde_json::Value {
     use serde_json::json;
     match progress {
+        Progress::Resolved => json!({"event": "resolved"}),
         Progress::Held { launch, first, command } => {
             json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command})
         }

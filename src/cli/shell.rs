@@ -3,14 +3,13 @@
 use super::Outcome;
 use super::args::Shell;
 use super::list::store;
-use super::run::warn;
+use super::run::{passed_on, warn};
 use crate::base::LaunchId;
 use crate::launch::Setting;
 use crate::launch::begin::recorded_policy;
 use crate::launch::control::select;
 use crate::launch::run::{Progress, enclosed};
 use std::ffi::{OsStr, OsString};
-use std::process::ExitCode;
 
 /// Opens it; the shell's exit status is passed on.
 pub fn run(args: Shell) -> Outcome {
@@ -28,10 +27,11 @@ pub fn run(args: Shell) -> Outcome {
         ]
     };
     let argv = if args.command.is_empty() { shell() } else { args.command };
+    let program = argv.first().cloned().unwrap_or_default();
     let exit = enclosed(&LaunchId::fresh(), &policy, argv, &setting, &mut |progress| {
         if let Progress::Changed(paths) = progress {
             warn(paths);
         }
     })?;
-    Ok(ExitCode::from(exit.status()))
+    Ok(passed_on(exit, &program))
 }

@@ -18,6 +18,7 @@ pub fn run(args: Start) -> Outcome {
         binary: args.binary.map(Into::into),
         resume: args.resume,
         warn_only: args.on_failure == "warn",
+        ready_timeout: args.ready_timeout,
         arguments: args.arguments,
     };
     match begin(wish, args.host.as_deref(), &setting)? {

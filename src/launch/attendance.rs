@@ -106,8 +106,9 @@ impl<'a> Attendance<'a> {
             ) {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
-                Ok(Event::Told(_, Told::Stopped)) => self.suspend(),
-                Ok(Event::Told(_, Told::Noise)) => {}
+                // Any other is a server, and what stops it is its own tool: that must not stop the supervisor as well.
+                Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.suspend(),
+                Ok(Event::Told(_, Told::Stopped | Told::Noise)) => {}
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
                 Ok(Event::Late) => break Outcome::Ended(self.running.len().saturating_sub(1), Exit::Signal(9)),
                 Ok(Event::Woken) => {

@@ -2,16 +2,22 @@
 
 use super::Setting;
 use super::pair::SessionWish;
-use super::session::{Ended, line, record_end};
+use super::record::record_end;
+use super::session::{Ended, line};
 use crate::agent::Side;
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId, PaneId, ProcessRecord};
-use crate::host::{self, Focus, Opened, Place, Request as PaneRequest, Surroundings};
-use crate::policy::Policy;
-use crate::state::{Record, Request, Store, session_name};
+use crate::host::{self, Focus, HostError, Opened, Place, Request as PaneRequest, Surroundings};
+use crate::policy::{Host as _, Policy};
+use crate::state::{KEPT, Record, Request, Store, Taken, session_name};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 
 /// The record's key under which the wish waits for the bridge.
 const WISH: &str = "request";
+/// The host that is this very terminal.
+const TERMINAL: &str = "terminal";
 /// What sessions are called when the host has no name of its own for them.
 const PREFIX: &str = "pinfold";
 /// Variables that decide where Pinfold finds its files: the pane's bridge must find the same ones.
@@ -59,26 +65,32 @@ pub enum Begun {
 pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting) -> Result<Begun, Fault> {
     let mut wish = wish;
     let root = wish.wish.root(setting)?;
-    wish.wish.workdir = Some(wish.wish.start(setting).into_os_string());
-    wish.binary = wish.binary.map(|binary| setting.here.join(binary).into_os_string());
+    fix_places(&mut wish, setting);
     let around = Surroundings {
         env: &setting.environ,
         uid: nix::unistd::geteuid(),
         workspace: Some(&root),
     };
     let host = host::choose(&around, wanted_host)?;
+    if host.name() == TERMINAL && !host.is_around() {
+        return Err(HostError::NoTerminal.into());
+    }
     let policy = checked(&wish, &root, setting)?;
     let store = Store::open(&setting.dirs)?;
-    store.reconcile_all()?;
+    tidy(&store)?;
     let launch = LaunchId::fresh();
-    let here = (host.name() == "terminal")
+    let here = (host.name() == TERMINAL)
         .then(|| host.here().ok_or(BeginError::NoPane))
         .transpose()?;
     let record = store
         .begin(request(&wish, &policy, &root, launch.clone(), host.name(), here)?)?
         .record;
     let kept = serde_json::to_value(&wish).map_err(BeginError::Unwritable)?;
-    store.update(&record.pane_id, |record| drop(record.other.insert(WISH.into(), kept)))?;
+    let handover = serde_json::to_value(passed_on(&wish, setting)).map_err(BeginError::Unwritable)?;
+    store.update(&record.pane_id, |record| {
+        record.handover = Some(handover);
+        record.other.insert(WISH.into(), kept);
+    })?;
     let opened = host.open_pane(&pane_request(&launch, &wish, &root, setting));
     match opened.inspect_err(|_| drop(store.remove(&record.pane_id)))? {
         Opened::There(pane) => Ok(Begun::Elsewhere(Box::new(record), pane)),
@@ -88,6 +100,36 @@ pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting) ->
     }
 }
 
+/// Whatever is written relative to this process's folder is made absolute: the pane may start in another one.
+fn fix_places(wish: &mut SessionWish, setting: &Setting) {
+    let whole = |path: &OsString| setting.here.join(path).into_os_string();
+    wish.wish.workdir = Some(wish.wish.start(setting).into_os_string());
+    wish.binary = wish.binary.as_ref().map(whole);
+    // Without a slash it is a name.
+    let is_file = |profile: &&OsString| profile.as_bytes().contains(&b'/');
+    if let Some(file) = wish.wish.profile.as_ref().filter(is_file).map(whole) {
+        wish.wish.profile = Some(file);
+    }
+}
+
+/// Records of dead bridges are put right, and logs do not grow without end.
+fn tidy(store: &Store) -> Result<(), Fault> {
+    let listing = store.reconcile_all()?;
+    let live = listing
+        .records
+        .iter()
+        .filter(|record| record.lifecycle_state.is_active());
+    let live: Vec<&str> = live.map(|record| record.session_name.as_str()).collect();
+    store.logs().rotate(KEPT, &live)?;
+    Ok(())
+}
+
+/// The variables that are to be passed on by name, with the values that they have here: a pane has its multiplexer's.
+fn passed_on(wish: &SessionWish, setting: &Setting) -> Vec<(OsString, OsString)> {
+    let value = |name: &OsString| Some((name.clone(), setting.environ.get(name)?.clone()));
+    wish.wish.env.iter().filter_map(value).collect()
+}
+
 /// The pane's half: finds its pane, takes the launch, runs the line, records the end.
 pub fn bridge(launch: &LaunchId, setting: &Setting) -> Result<(Record, Ended), Fault> {
     let around = Surroundings {
@@ -95,7 +137,10 @@ pub fn bridge(launch: &LaunchId, setting: &Setting) -> Result<(Record, Ended), F
         uid: nix::unistd::geteuid(),
         workspace: None,
     };
-    let host = host::choose(&around, None)?;
+    // A multiplexer inside another one has the outer one's variables too; the start has decided.
+    let records = Store::open(&setting.dirs)?.list()?.records;
+    let record = records.iter().find(|record| record.launch_id == *launch);
+    let host = host::choose(&around, record.map(|record| record.host.as_str()))?;
     let pane = host.here().ok_or(BeginError::NoPane)?;
     bridge_in(&pane, launch, setting)
 }
@@ -104,12 +149,26 @@ fn bridge_in(pane: &PaneId, launch: &LaunchId, setting: &Setting) -> Result<(Rec
     let store = Store::open(&setting.dirs)?;
     let claim = store.claim(pane)?;
     let own = ProcessRecord::current()?;
-    let record = claim.take(launch, own)?.record;
-    let wish = wish_of(&record);
+    let Taken { record, handover, .. } = claim.take(launch, own)?;
+    let wish = wish_of(&record).map(|wish| with_values(wish, handover));
     let ended = wish.and_then(|wish| line(&claim, &store, &record, &wish, setting));
     let recorded = record_end(&claim, &ended);
     let ended = ended?;
     Ok((recorded?, ended))
+}
+
+/// The wish with the values that `start` saw.
+fn with_values(mut wish: SessionWish, handover: Option<Value>) -> SessionWish {
+    let values = handover.and_then(|value| serde_json::from_value(value).ok());
+    let values: Vec<(OsString, OsString)> = values.unwrap_or_default();
+    for (name, value) in values {
+        let named = wish.wish.env.iter_mut().filter(|wanted| **wanted == name);
+        named.for_each(|wanted| {
+            wanted.push("=");
+            wanted.push(&value);
+        });
+    }
+    wish
 }
 
 /// The wish that a record keeps.
@@ -160,10 +219,15 @@ fn pane_request(launch: &LaunchId, wish: &SessionWish, root: &AbsPath, setting: 
     let argv = std::iter::once(setting.program.clone().into_os_string())
         .chain(words)
         .collect();
-    let carried = CARRIED.iter().filter_map(|name| {
-        let value = setting.environ.get(OsStr::new(name))?;
-        Some((OsString::from(name), value.clone()))
-    });
+    // One that is not set here must not be found there either: empty counts as not set.
+    let mut carried: BTreeMap<OsString, OsString> = CARRIED
+        .iter()
+        .map(|name| (OsString::from(name), setting.environ.get(OsStr::new(name)).cloned()))
+        .map(|(name, value)| (name, value.unwrap_or_default()))
+        .collect();
+    if let Some(home) = setting.host.home() {
+        carried.insert("HOME".into(), home.into_os_string());
+    }
     let folder = wish
         .wish
         .workdir
@@ -173,7 +237,7 @@ fn pane_request(launch: &LaunchId, wish: &SessionWish, root: &AbsPath, setting: 
     PaneRequest {
         argv,
         folder,
-        env: carried.collect(),
+        env: carried.into_iter().collect(),
         place: Place::Right,
         focus: Focus::New,
     }

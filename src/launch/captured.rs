@@ -1,4 +1,4 @@
-//! The line of one command whose words are read instead of shown: an agent's version, the doctor's attempts.
+//! The line of one command whose words are read instead of shown: the doctor's attempts.
 
 use super::Setting;
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
@@ -23,20 +23,11 @@ pub struct Capture<'a> {
     pub argv: Vec<OsString>,
     /// All of its standard input.
     pub input: Vec<u8>,
-    pub errors: Errors,
     /// Where network decisions are written; without one no broker is there.
     pub network_log: Option<&'a AbsPath>,
     /// Bytes of its standard output that are read; more is not waited for.
     pub most: u64,
     pub limit: Duration,
-}
-
-/// Where its standard error goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errors {
-    Nowhere,
-    /// A terminal of the sandbox's own, which nobody reads: it is there to be tried.
-    Terminal,
 }
 
 /// What came of it.
@@ -135,11 +126,8 @@ fn streams(capture: &Capture<'_>) -> Result<([Stream; 3], OwnedFd), CaptureError
     } else {
         memory(&capture.input).map_err(CaptureError::Stream)?
     };
-    let errors = match capture.errors {
-        Errors::Nowhere => Stream::File(null()?),
-        Errors::Terminal => Stream::Terminal,
-    };
-    Ok(([Stream::File(input), Stream::File(writer), errors], reader))
+    // A terminal of the sandbox's own, which nobody reads: it is there to be tried.
+    Ok(([Stream::File(input), Stream::File(writer), Stream::Terminal], reader))
 }
 
 /// A file in memory that holds these bytes: a pipe would hold only so many before anybody reads.

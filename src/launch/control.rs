@@ -1,8 +1,8 @@
 //! Acting on a session from another process: `stop` and `verify`. A process is only ever signalled by a descriptor that
 //! was checked to be the recorded one: a number alone may be another's by now.
 
-use crate::base::{Explain, Fault, Kind, ProcessRecord};
-use crate::state::{Record, Store};
+use crate::base::{Explain, Fault, Kind, ProcessRecord, Timestamp};
+use crate::state::{Lifecycle, Record, Store};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
@@ -19,6 +19,8 @@ const ANSWER: Duration = Duration::from_secs(10);
 pub enum ControlError {
     #[error("{0} is not running")]
     NotRunning(String),
+    #[error("{0} is still starting: nothing of its client has run")]
+    Starting(String),
     #[error("no session is recorded")]
     None,
     #[error("several sessions are recorded: {}", .0.join(", "))]
@@ -33,7 +35,7 @@ impl Explain for ControlError {
     fn kind(&self) -> Kind {
         match self {
             ControlError::NotRunning(_) | ControlError::None => Kind::NotFound,
-            ControlError::Several(_) => Kind::Target,
+            ControlError::Several(_) | ControlError::Starting(_) => Kind::Target,
             ControlError::Signal { .. } => Kind::Permission,
             ControlError::Silent(_) => Kind::Unknown,
         }
@@ -42,6 +44,7 @@ impl Explain for ControlError {
         match self {
             ControlError::None => Some("start one with `pinfold start`".into()),
             ControlError::Several(_) => Some("name one; the beginning of its name will do".into()),
+            ControlError::Starting(_) => Some("try again when `pinfold list` says that it runs".into()),
             ControlError::NotRunning(_) => Some("`pinfold list` shows what is".into()),
             _ => None,
         }
@@ -90,18 +93,33 @@ pub fn stop(store: &Store, record: &Record) -> Result<Record, Fault> {
 /// Has a running session verified now, by its bridge, and returns the record with the reports.
 pub fn verify(store: &Store, record: &Record) -> Result<Record, Fault> {
     let bridge = bridge(record)?;
+    if record.lifecycle_state != Lifecycle::Running {
+        return Err(ControlError::Starting(record.session_name.clone()).into());
+    }
+    let asked = Timestamp::now().millis() / 1000;
     signal(record, &bridge, Signal::SIGUSR1)?;
     let end = Instant::now() + ANSWER;
     while Instant::now() < end {
+        let gone = gone_within(&bridge, Duration::from_millis(50));
         let now = store.find(record.pane_id.as_str())?;
-        if now.revision != record.revision {
+        // Other changes of the record are no answer.
+        if now.revision != record.revision && checked_since(&now, asked) {
             return Ok(now);
         }
-        if gone_within(&bridge, Duration::from_millis(50)) {
+        if gone {
             break;
         }
     }
     Err(ControlError::Silent(record.session_name.clone()).into())
+}
+
+/// Whether both sandboxes were looked at in or after that second.
+fn checked_since(record: &Record, second: i64) -> bool {
+    let reports = record.verification.as_ref().and_then(|reports| reports.as_array());
+    let at = |report: &serde_json::Value| report.get("checked_at").and_then(serde_json::Value::as_i64);
+    reports.is_some_and(|reports| {
+        reports.len() == 2 && reports.iter().all(|report| at(report).is_some_and(|at| at >= second))
+    })
 }
 
 /// The bridge by descriptor; the record's identity was compared while the descriptor was held.

@@ -3,7 +3,7 @@
 use super::attendance::OnFailure;
 use super::version::{VersionError, version_of};
 use super::{Additions, Setting, Wish};
-use crate::agent::{self, Agent, Program, Resume, Search, Side};
+use crate::agent::{self, Agent, Patience, Program, Resume, Search, Side};
 use crate::base::{AbsPath, Explain, Fault, Kind, Port, Secret};
 use crate::policy::Policy;
 use crate::sandbox::{Doors, Order, Stream};
@@ -15,10 +15,12 @@ use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where the joined port is looked for: below the range from which the kernel takes ports for outgoing connections,
 /// so that nothing inside can have it by chance (ip(7), `ip_local_port_range`).
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
+const TRIES: usize = 1000;
 
 /// What a person asks `start` for. Kept in the record, so that the pane can take it from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ pub struct SessionWish {
     pub binary: Option<OsString>,
     pub resume: bool,
     pub warn_only: bool,
+    /// Seconds until an agent that does not answer is given up.
+    #[serde(default)]
+    pub ready_timeout: Option<u16>,
     pub arguments: Vec<OsString>,
 }
 
@@ -39,6 +44,12 @@ impl SessionWish {
         } else {
             OnFailure::Stop
         }
+    }
+
+    /// How long the agent may take to tell its version, and its server to answer.
+    pub fn patience(&self) -> Duration {
+        self.ready_timeout
+            .map_or(Patience::default().total, |seconds| Duration::from_secs(seconds.into()))
     }
 
     /// The agent.
@@ -70,6 +81,8 @@ pub enum PairError {
     NoDoor,
     #[error("the server ended while the client was up ({0}), so the client was ended too")]
     ServerEnded(String),
+    #[error("the agent's client is gone: {0}")]
+    ClientLost(String),
     #[error("a stream for the server cannot be opened ({0})")]
     Stream(nix::errno::Errno),
     #[error(transparent)]
@@ -112,10 +125,10 @@ impl Pair {
         let candidate = wish.find(&record.local_path, setting)?;
         let version = match candidate.hint {
             Some(version) => version,
-            None => version_of(agent, &candidate, setting)?,
+            None => version_of(agent, &candidate, wish.patience(), setting)?,
         };
         let program = candidate.with_version(version);
-        let port = Port::new(rand::rng().random_range(PORTS)).ok_or(PairError::NoPort)?;
+        let port = fresh_port(wish)?;
         let password = Secret::fresh();
         let resume = if wish.resume { Resume::Last } else { Resume::Fresh };
         let client_argv = agent.client_argv(&program, port, resume, &wish.arguments)?;
@@ -148,6 +161,13 @@ impl Pair {
             client_argv,
         })
     }
+}
+
+/// A port that nothing in the two sandboxes has. Only what a person asks for by number can be in the way there.
+fn fresh_port(wish: &SessionWish) -> Result<Port, PairError> {
+    let taken = |port: &Port| wish.wish.open_ports.contains(port) || wish.wish.listen_ports.contains(port);
+    let tries = std::iter::repeat_with(|| Port::new(rand::rng().random_range(PORTS))).take(TRIES);
+    tries.flatten().find(|port| !taken(port)).ok_or(PairError::NoPort)
 }
 
 /// The policy that a server would have, for checks before a pane is opened, for `shell` and for `doctor`.

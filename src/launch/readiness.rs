@@ -1,5 +1,6 @@
 //! Between server and client: until the server answers as it should, is gone, or somebody does not want to wait.
 
+use super::interrupted::{Interrupted, end_if_asked};
 use super::pair::Pair;
 use super::session::describe;
 use super::traffic::connect_inside;
@@ -9,67 +10,49 @@ use crate::sandbox::attend::Signals;
 use crate::sandbox::door::Door;
 use crate::sandbox::{Running, Told};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::Signal;
-use std::cell::Cell;
+use std::time::Duration;
 
 /// The server did not become ready.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadinessError {
-    #[error("the start was interrupted ({0})")]
-    Interrupted(Signal),
-    #[error("{cause} (its log is {log})")]
-    NotReady { cause: NotReady, log: AbsPath },
+#[error("{cause} (its log is {log})")]
+pub struct ReadinessError {
+    cause: NotReady,
+    log: AbsPath,
 }
 
 impl Explain for ReadinessError {
     fn kind(&self) -> Kind {
-        match self {
-            ReadinessError::Interrupted(_) => Kind::Startup,
-            ReadinessError::NotReady { cause, .. } => cause.kind(),
-        }
+        self.cause.kind()
     }
     fn hint(&self) -> Option<String> {
-        match self {
-            ReadinessError::Interrupted(_) => None,
-            ReadinessError::NotReady { cause, .. } => cause.hint(),
-        }
+        self.cause.hint()
     }
 }
 
-/// Asks through the door; a signal to this process ends the wait.
+/// Asks through the door, for `limit` in all; a signal to this process ends the wait.
 pub fn wait_until_ready(
     pair: &Pair,
     door: &Door,
     server: &Running,
     signals: &Signals,
+    limit: Duration,
     log: &AbsPath,
 ) -> Result<Ready, Fault> {
-    let interrupted = Cell::new(None);
-    let exited = || {
-        if let Some(signal) = signals.next().filter(|signal| ends(*signal)) {
-            interrupted.set(Some(signal));
-            return Some("interrupted".into());
-        }
-        ended(server)
+    let exited = || match signals.ending() {
+        Some(signal) => Some(Interrupted(signal).to_string()),
+        None => ended(server),
     };
     let probe = pair.agent.probe(&pair.program, pair.port, &pair.password);
-    let outcome = wait_ready(&probe, Patience::default(), || connect_inside(door, pair.port), exited);
-    match (outcome, interrupted.get()) {
-        (_, Some(signal)) => Err(ReadinessError::Interrupted(signal).into()),
-        (Ok(ready), None) => Ok(ready),
-        (Err(cause), None) => Err(ReadinessError::NotReady {
-            cause,
-            log: log.clone(),
-        }
-        .into()),
-    }
-}
-
-fn ends(signal: Signal) -> bool {
-    matches!(
-        signal,
-        Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP | Signal::SIGQUIT
-    )
+    let patience = Patience {
+        total: limit,
+        ..Patience::default()
+    };
+    let outcome = wait_ready(&probe, patience, || connect_inside(door, pair.port), exited);
+    end_if_asked(signals)?;
+    Ok(outcome.map_err(|cause| ReadinessError {
+        cause,
+        log: log.clone(),
+    })?)
 }
 
 /// How the server ended, if it has.

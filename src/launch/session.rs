@@ -1,22 +1,25 @@
 //! An agent in two sandboxes: the line for server and client.
 
 use super::attendance::{Attendance, Outcome, Unconfined};
+use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
 use super::pair::{Pair, SessionWish, client_order, server_order};
 use super::readiness::wait_until_ready;
+use super::record::{Rounds, record_running, record_start, reports};
 use super::run::RunError;
 use super::subject::{handed_out, subject};
-use super::watch::{Round, Watch};
+use super::watch::Watch;
 use super::{Setting, changed};
-use crate::agent::Ready;
-use crate::base::{AbsPath, Fault, ProcessRecord, Timestamp};
+use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
 use crate::sandbox::terminal::{Pane, Relay};
-use crate::sandbox::{Exit, Facts, Jailed, Running, spawn};
-use crate::state::{Claim, Lifecycle, Record, Side, Store};
-use crate::verify::{Listen, NetSubject, Report, Stage, Subject, held};
+use crate::sandbox::{Exit, Jailed, Running, spawn};
+use crate::state::{Claim, Record, Store};
+use crate::verify::{Listen, NetSubject, Passed, Stage, Subject, held};
+use serde_json::Value;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// How a session ended, for its record.
 #[derive(Debug)]
@@ -34,14 +37,16 @@ pub fn line(
     wish: &SessionWish,
     setting: &Setting,
 ) -> Result<Ended, Fault> {
+    let begun = Instant::now();
     let pane = Pane::find().ok_or(super::pair::PairError::NoTerminal)?;
     let pair = Pair::resolve(wish, record, setting)?;
+    end_if_asked(&setting.signals)?;
     let logs = Logs::open(store, record)?;
     let outside = published(&pair.server)?;
     let before = changed::absent(&pair.server);
     let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
     let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
-    claim.update(|record| started(record, &pair, &logs, &server.facts, &client.facts))?;
+    claim.update(|record| record_start(record, &pair, &logs, [&server.facts, &client.facts], begun))?;
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
     let mut mediation = Mediation::new();
     mediation.add(
@@ -56,39 +61,52 @@ pub fn line(
     let mut expected = server_subject(&server, &pair)?;
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     let server = server.release(passed)?;
-    let ready = wait_until_ready(&pair, &door, &server, &setting.signals, &logs.server_path)?;
+    let ready = wait_until_ready(
+        &pair,
+        &door,
+        &server,
+        &setting.signals,
+        wish.patience(),
+        &logs.server_path,
+    )?;
     expected.network.listens = Some(Listen {
         port: pair.port,
         stage: Stage::Ready,
     });
     let subjects = vec![expected, client_subject(&client, &pair)?];
-    let passed = client_passed(&subjects)?;
-    let verification = passed.report().clone();
+    let (passed, verification) = both_passed(&subjects)?;
     let watch = Watch::start(subjects).map_err(RunError::NoWatch)?;
     let mut client = client.release(passed)?;
-    claim.update(|record| running(record, &ready, &verification))?;
+    claim.update(|record| record_running(record, &ready, verification, begun))?;
     let relay = client.terminal.take().and_then(|inner| Relay::new(pane, inner).ok());
     let both = [&server, &client];
-    let outcome = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure())
-        .wait(|round| note_round(claim, round));
+    let mut rounds = Rounds::new(claim);
+    let outcome =
+        Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure()).wait(|round| rounds.note(round));
     end(server, client);
     finish(outcome, changed::appeared(&before))
 }
 
-/// The held client's proof, and the server once more now that it serves.
-fn client_passed(subjects: &[Subject]) -> Result<crate::verify::Passed, Fault> {
+/// The held client's proof, and the server once more now that it serves; with both reports for the record.
+fn both_passed(subjects: &[Subject]) -> Result<(Passed, Option<Value>), Fault> {
     let [server, client] = subjects else {
         return Err(RunError::NotVerified("a sandbox is missing".into()).into());
     };
-    let report = crate::verify::running(server);
-    if !report.ok() {
-        return Err(RunError::NotVerified(Unconfined::of(&report).0).into());
+    let failed = |report| RunError::NotVerified(Unconfined::of(&report).0);
+    let served = crate::verify::running(server);
+    if !served.ok() {
+        return Err(failed(served).into());
     }
-    Ok(held(client).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?)
+    let passed = held(client).map_err(failed)?;
+    let verification = reports(&[served, passed.report().clone()]);
+    Ok((passed, verification))
 }
 
 fn finish(outcome: Outcome, changed: Vec<AbsPath>) -> Result<Ended, Fault> {
     match outcome {
+        Outcome::Ended(1, exit @ (Exit::NotExecuted(_) | Exit::Lost)) => {
+            Err(super::pair::PairError::ClientLost(describe(exit)).into())
+        }
         Outcome::Ended(1, exit) => Ok(Ended { exit, changed }),
         Outcome::Ended(_, exit) => Err(super::pair::PairError::ServerEnded(describe(exit)).into()),
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
@@ -113,10 +131,10 @@ fn end(server: Running, client: Running) {
 }
 
 /// The files that a session writes.
-struct Logs {
-    server_path: AbsPath,
+pub struct Logs {
+    pub server_path: AbsPath,
     server: OwnedFd,
-    network: AbsPath,
+    pub network: AbsPath,
 }
 
 impl Logs {
@@ -131,47 +149,6 @@ impl Logs {
             server,
             network,
         })
-    }
-}
-
-fn started(record: &mut Record, pair: &Pair, logs: &Logs, server: &Facts, client: &Facts) {
-    record.agent_version = Some(pair.program.version.to_string());
-    record.port = Some(pair.port);
-    record.server = side(server);
-    record.client = side(client);
-    record.server_log = Some(logs.server_path.clone());
-    record.network_log = Some(logs.network.clone());
-    record.mode = Some("full".into());
-    record.last_error = None;
-    record.verification = None;
-    record.last_exit_code = None;
-    record.exited_at = None;
-}
-
-fn side(facts: &Facts) -> Option<Side> {
-    let init = ProcessRecord::of(facts.first).ok()?;
-    let pid_namespace = crate::verify::Namespaces::of(facts.first)
-        .ok()
-        .map(|namespaces| namespaces.pid);
-    Some(Side {
-        init,
-        pid_namespace,
-        other: serde_json::Map::new(),
-    })
-}
-
-fn running(record: &mut Record, ready: &Ready, verification: &Report) {
-    record.lifecycle_state = Lifecycle::Running;
-    record.agent_version = Some(ready.version.to_string());
-    record.verification = serde_json::to_value([verification]).ok();
-}
-
-/// Keeps what a person asked to see, and whatever is not as it should be; a quiet round leaves only its time.
-fn note_round(claim: &Claim, round: &Round) {
-    let bad = round.reports.iter().any(|report| !report.ok() && !report.ended);
-    if round.asked || bad {
-        // A record that cannot be written must not end a launch that holds.
-        let _ = claim.update(|record| record.verification = serde_json::to_value(&round.reports).ok());
     }
 }
 
@@ -208,28 +185,4 @@ pub fn expectation(jailed: &Jailed, policy: &Policy, network: NetSubject) -> Res
         network,
         terminal.map(|stat| stat.st_dev),
     )?)
-}
-
-/// Writes how a session ended into its record; the lifecycle is final after this.
-pub fn record_end(claim: &Claim, ended: &Result<Ended, Fault>) -> Result<Record, crate::state::StateError> {
-    claim.update(|record| {
-        record.bridge = None;
-        record.exited_at = Some(Timestamp::now());
-        match ended {
-            Ok(ended) => {
-                record.lifecycle_state = Lifecycle::Exited;
-                record.last_exit_code = Some(i32::from(ended.exit.status()));
-                record.changed = ended.changed.clone();
-            }
-            Err(fault) => {
-                record.lifecycle_state = Lifecycle::Failed;
-                let kind = fault.kind().word().to_owned();
-                record.last_error = Some(crate::state::LastError {
-                    kind,
-                    message: fault.to_string(),
-                    at: Timestamp::now(),
-                });
-            }
-        }
-    })
 }

@@ -1,22 +1,37 @@
 //! Asking an agent's program for its version: untrusted like any other command, so in a sandbox of its own.
 
-use super::captured::{Capture, Errors, captured};
+use super::attendance::Unconfined;
+use super::interrupted::end_if_asked;
+use super::run::RunError;
+use super::session::{describe, expectation};
 use super::{Additions, Setting, Wish};
 use crate::agent::{Agent, Candidate, Version};
-use crate::base::{Explain, Fault, Kind};
-use std::time::Duration;
+use crate::base::{AbsPath, Explain, Fault, Kind};
+use crate::policy::Policy;
+use crate::sandbox::attend::{Event, next};
+use crate::sandbox::{Doors, Exit, Order, Running, Stream, Told, spawn};
+use crate::verify::{NetSubject, Subject, held, running};
+use nix::fcntl::OFlag;
+use std::io::Read as _;
+use std::time::{Duration, Instant};
 
 /// The profile under which it is asked: what the client has, which sees no project and no network.
 const PROFILE: &str = "opencode-client";
 /// Bytes of its answer that are read.
 const LONGEST: u64 = 4096;
-/// How long it may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is verified while it runs.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The program did not tell its version.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} did not tell its version")]
-pub struct VersionError(String);
+pub enum VersionError {
+    #[error("{program} did not tell its version: {how}")]
+    Ended { program: AbsPath, how: String },
+    #[error("{program} did not tell its version within {} seconds", limit.as_secs())]
+    Slow { program: AbsPath, limit: Duration },
+    #[error("the program's answer cannot be read ({0})")]
+    Pipe(nix::errno::Errno),
+}
 
 impl Explain for VersionError {
     fn kind(&self) -> Kind {
@@ -27,38 +42,96 @@ impl Explain for VersionError {
     }
 }
 
-/// Runs the program's version command, verified like every other, and reads its answer.
-pub fn version_of(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -> Result<Version, Fault> {
+/// Runs the program's version command, verified like every other, and reads its answer. No thread is started: the
+/// sandboxes that come next are made by forks.
+pub fn version_of(
+    agent: &dyn Agent,
+    candidate: &Candidate,
+    limit: Duration,
+    setting: &Setting,
+) -> Result<Version, Fault> {
+    let policy = policy(agent, candidate, setting)?;
+    let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(VersionError::Pipe)?;
+    let null = || {
+        nix::fcntl::open(
+            "/dev/null",
+            OFlag::O_RDWR | OFlag::O_CLOEXEC,
+            nix::sys::stat::Mode::empty(),
+        )
+    };
+    let stream = || null().map(Stream::File).map_err(VersionError::Pipe);
+    let streams = [stream()?, Stream::File(writer), stream()?];
+    let order = Order {
+        argv: agent.version_argv(candidate),
+        streams,
+        inlets: Vec::new(),
+        door: Doors::None,
+    };
+    let jailed = spawn(&policy, order)?;
+    let subject = expectation(&jailed, &policy, NetSubject::default())?;
+    let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
+    let command = jailed.release(passed)?;
+    let program = || candidate.path.clone();
+    let exit = wait(&command, &subject, Instant::now() + limit, setting)?.ok_or_else(|| VersionError::Slow {
+        program: program(),
+        limit,
+    })?;
+    command.end();
+    let mut answer = Vec::new();
+    let _ = std::fs::File::from(reader).take(LONGEST).read_to_end(&mut answer);
+    if exit != Exit::Code(0) && answer.is_empty() {
+        let how = describe(exit);
+        return Err(VersionError::Ended {
+            program: program(),
+            how,
+        }
+        .into());
+    }
+    Ok(agent.parse_version(&answer)?)
+}
+
+fn policy(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -> Result<Policy, Fault> {
     let program = candidate.clone().with_version(Version {
         major: 0,
         minor: 0,
         patch: 0,
     });
     let variables = agent.variables(&program, &setting.dirs.data).into_iter();
-    let variables = variables.map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let additions = Additions {
+        variables: variables.map(|(name, value)| (name.to_owned(), value.into())).collect(),
+        ..Additions::default()
+    };
     let wish = Wish {
         block_net: true,
         ..Wish::default()
     };
-    let policy = wish.policy(
-        PROFILE,
-        Additions {
-            variables,
-            ..Additions::default()
-        },
-        setting,
-    )?;
-    let capture = Capture {
-        argv: agent.version_argv(candidate),
-        input: Vec::new(),
-        errors: Errors::Nowhere,
-        network_log: None,
-        most: LONGEST,
-        limit: PATIENCE,
-    };
-    let captured = captured(&policy, capture, setting)?;
-    if captured.output.is_empty() {
-        return Err(VersionError(candidate.path.to_string()).into());
+    wish.policy(PROFILE, additions, setting)
+}
+
+/// Until it has ended; nothing at the deadline.
+fn wait(command: &Running, subject: &Subject, deadline: Instant, setting: &Setting) -> Result<Option<Exit>, Fault> {
+    // Nobody writes to it: there is no other thread to wake this one.
+    let (wake, _quiet) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(VersionError::Pipe)?;
+    loop {
+        let until = deadline.min(Instant::now() + INTERVAL);
+        let event = next(
+            &[command],
+            &mut None,
+            &setting.signals,
+            std::os::fd::AsFd::as_fd(&wake),
+            Some(until),
+        );
+        match event.map_err(RunError::Broken)? {
+            Event::Told(_, Told::Ended(exit)) => return Ok(Some(exit)),
+            Event::Signal(_) => end_if_asked(&setting.signals)?,
+            Event::Late if Instant::now() >= deadline => return Ok(None),
+            Event::Late => {
+                let report = running(subject);
+                if !report.ok() && !report.ended {
+                    return Err(Unconfined::of(&report).into());
+                }
+            }
+            Event::Told(..) | Event::Woken => {}
+        }
     }
-    Ok(agent.parse_version(&captured.output)?)
 }

@@ -26,9 +26,9 @@ impl LiveHost {
 }
 
 impl LiveHost {
-    /// The same host with one more variable in the launcher's environment, so that its way inside can be tried.
-    pub fn with_variable(mut self, name: OsString, value: OsString) -> LiveHost {
-        self.environment.push((name, value));
+    /// The same host with more variables in the launcher's environment, so that their way inside can be tried.
+    pub fn with_variables(mut self, variables: Vec<(OsString, OsString)>) -> LiveHost {
+        self.environment.extend(variables);
         self
     }
 }

@@ -6,6 +6,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -21,29 +22,45 @@ const TAKEN: [Signal; 8] = [
     Signal::SIGPIPE,
 ];
 
+/// Those that ask for an end.
+const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP];
+
 /// The supervisor's signals, taken from the first moment on, so that none can end it before it can clean up.
 #[derive(Debug)]
-pub struct Signals(SignalFd);
+pub struct Signals {
+    file: SignalFd,
+    ending: Cell<Option<Signal>>,
+}
 
 impl Signals {
     /// Blocks them in this thread, and so in all that are made later. Children put theirs back.
     pub fn take() -> nix::Result<Signals> {
         let set: SigSet = TAKEN.into_iter().collect();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None)?;
-        SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).map(Signals)
+        let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let ending = Cell::new(None);
+        Ok(Signals { file, ending })
     }
 
     /// The next one that has arrived, without waiting.
     pub fn next(&self) -> Option<Signal> {
-        let info = self.0.read_signal().ok().flatten()?;
-        i32::try_from(info.ssi_signo)
-            .ok()
-            .and_then(|number| Signal::try_from(number).ok())
+        let info = self.file.read_signal().ok().flatten()?;
+        let signal = Signal::try_from(i32::try_from(info.ssi_signo).ok()?).ok()?;
+        if ENDING.contains(&signal) {
+            self.ending.set(Some(signal));
+        }
+        Some(signal)
+    }
+
+    /// The last signal that asked this process to end: of those that were taken so far and those that wait.
+    pub fn ending(&self) -> Option<Signal> {
+        while self.next().is_some() {}
+        self.ending.get()
     }
 
     /// What to poll.
     pub fn file(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.file.as_fd()
     }
 }
 
@@ -52,7 +69,7 @@ impl Signals {
 pub enum Event {
     /// The sandbox with this index told something.
     Told(usize, Told),
-    /// A signal for the supervisor; changes of the window's size are dealt with and not told.
+    /// A signal for the supervisor (SIGHUP also when its pane is gone); changes of the window's size are dealt with and not told.
     Signal(Signal),
     /// `wake` is readable.
     Woken,
@@ -74,6 +91,9 @@ pub fn next(
                 (Signal::SIGWINCH, relay) => relay.into_iter().for_each(Relay::resize),
                 (signal, _) => return Ok(Event::Signal(signal)),
             }
+        }
+        if relay.as_mut().is_some_and(Relay::hangs_up) {
+            return Ok(Event::Signal(Signal::SIGHUP));
         }
         let ready = wait(running, relay.as_ref(), signals, wake, deadline)?;
         if let Some(relay) = relay.as_mut() {

@@ -5,6 +5,7 @@ use super::record::{Lifecycle, Record};
 use super::slot::Slot;
 use super::store::Store;
 use crate::base::{FileLock, LaunchId, PaneId, ProcessRecord};
+use serde_json::Value;
 
 /// The right to run the launch of one pane: a lock that ends with this value or with the process, however it dies.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Claim {
 pub struct Taken {
     /// Its record, with this process as the bridge, in [`Lifecycle::Starting`].
     pub record: Record,
+    /// What `start` left for this process alone.
+    pub handover: Option<Value>,
     /// What was set aside on the way.
     pub problem: Option<Problem>,
 }
@@ -50,16 +53,18 @@ impl Claim {
         let start = |mut record: Record| {
             record.bridge = Some(bridge);
             record.lifecycle_state = Lifecycle::Starting;
-            record
+            let handover = record.handover.take();
+            (record, handover)
         };
         let here = self.store.slot(&self.pane).lock()?;
         let before = here.read()?;
         match before.record {
             Some(record) if record.waits_as(launch) => {
-                let mut record = start(record);
+                let (mut record, handover) = start(record);
                 here.save(&mut record)?;
                 Ok(Taken {
                     record,
+                    handover,
                     problem: before.problem,
                 })
             }
@@ -77,7 +82,7 @@ impl Claim {
                 if let Some(problem) = read.problem {
                     return Err(StateError::Unusable(problem));
                 }
-                let mut record = start(read.record.filter(|r| r.waits_as(launch)).ok_or_else(not_waiting)?);
+                let (mut record, handover) = start(read.record.filter(|r| r.waits_as(launch)).ok_or_else(not_waiting)?);
                 record.pane_id = self.pane.clone();
                 let mut record = match earlier {
                     Some(earlier) => record.following(earlier),
@@ -88,6 +93,7 @@ impl Claim {
                 there.remove(lock)?;
                 Ok(Taken {
                     record,
+                    handover,
                     problem: before.problem,
                 })
             }

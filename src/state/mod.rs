@@ -13,7 +13,7 @@ pub use claim::{Claim, Taken};
 pub use error::{Problem, Reason, StateError};
 pub use logs::{KEPT, Logs};
 pub use reconcile::{PATIENCE, reconcile};
-pub use record::{LastError, Lifecycle, Record, Request, Side, VERSION};
+pub use record::{LastError, Lifecycle, Record, Request, Side, Timings, VERSION};
 pub use store::{Begun, Listing, Store};
 
 use crate::base::LaunchId;

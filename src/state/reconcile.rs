@@ -28,6 +28,7 @@ pub fn reconcile(record: &Record, alive: impl Fn(&ProcessRecord) -> bool, now: T
         at: now,
     });
     settled.exited_at = Some(now);
+    settled.handover = None;
     Some(settled)
 }
 

@@ -97,6 +97,9 @@ pub struct Record {
     /// The broker's decisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_log: Option<AbsPath>,
+    /// How long the start took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timings: Option<Timings>,
     /// Promises that were weakened by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weakened: Vec<String>,
@@ -106,9 +109,26 @@ pub struct Record {
     /// Files that the host executes or trusts and that were found changed at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<AbsPath>,
+    /// For the eyes of the bridge that takes this launch; gone from the record once it is taken, or nobody took it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Value>,
     /// Keys of other versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// How long the stages of a start took, in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timings {
+    /// From the bridge's first step until both sandboxes were held.
+    pub held_ms: u64,
+    /// From the server's release until it answered: the agent's own time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_ms: Option<u64>,
+    /// From the bridge's first step until both were verified and the client was released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_ms: Option<u64>,
 }
 
 /// One sandbox of a launch.
@@ -189,9 +209,11 @@ impl Record {
             exited_at: None,
             server_log: None,
             network_log: None,
+            timings: None,
             weakened: Vec::new(),
             mode: None,
             changed: Vec::new(),
+            handover: None,
             other: Map::new(),
         }
     }

@@ -8,6 +8,10 @@ use crate::launch::version::version_of;
 use crate::policy::Policy;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long the program may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is known of the agent's program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,7 +81,7 @@ pub fn find(workspace: &AbsPath, setting: &Setting) -> Found {
 fn versioned(agent: &dyn Agent, candidate: Candidate, setting: &Setting) -> Result<Program, Fault> {
     let version = match candidate.hint {
         Some(version) => version,
-        None => version_of(agent, &candidate, setting)?,
+        None => version_of(agent, &candidate, PATIENCE, setting)?,
     };
     Ok(candidate.with_version(version))
 }

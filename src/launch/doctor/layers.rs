@@ -50,7 +50,7 @@ pub fn rows(trial: &Trial) -> Vec<LayerRow> {
                     std::cmp::Ordering::Equal => State::Failed,
                     std::cmp::Ordering::Greater => State::NotReached,
                 },
-                detail: (index == failed).then(|| step.clone()).unwrap_or_default(),
+                detail: if index == failed { step.clone() } else { String::new() },
                 errno: errno.filter(|_| index == failed).map(|errno| format!("{errno:?}")),
                 fix: hint.clone().filter(|_| index == failed),
             };
@@ -76,5 +76,63 @@ fn checked_row(name: &'static str, report: &Report) -> LayerRow {
         },
         errno: None,
         fix: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verify::Finding;
+    use nix::errno::Errno;
+
+    fn trial(made: Made) -> Trial {
+        Trial {
+            order: vec!["namespaces", "mounts", "landlock", "seccomp"],
+            made,
+            outcomes: None,
+            problem: None,
+        }
+    }
+
+    fn state(rows: &[LayerRow], name: &str) -> State {
+        rows.iter().find(|row| row.name == name).unwrap().state
+    }
+
+    #[test]
+    fn a_failed_step_tells_its_layer_what_came_before_and_what_was_never_reached() {
+        let made = Made::Step {
+            layer: Some("landlock"),
+            step: "applying Landlock failed (EOPNOTSUPP)".into(),
+            errno: Some(Errno::EOPNOTSUPP),
+            hint: Some("boot with it".into()),
+        };
+        let rows = rows(&trial(made));
+        assert_eq!(state(&rows, "mounts"), State::Unchecked);
+        assert_eq!(state(&rows, "landlock"), State::Failed);
+        assert_eq!(state(&rows, "seccomp"), State::NotReached);
+        assert_eq!(state(&rows, "environment"), State::NotReached);
+        let failed = rows.iter().find(|row| row.state == State::Failed).unwrap();
+        assert_eq!(failed.errno.as_deref(), Some("EOPNOTSUPP"));
+        assert_eq!(failed.fix.as_deref(), Some("boot with it"));
+    }
+
+    #[test]
+    fn a_layer_is_enforced_only_if_its_check_ran_and_found_nothing() {
+        let report = Report {
+            checked_at: 0,
+            took_ms: 0,
+            ended: false,
+            processes: Vec::new(),
+            findings: vec![Finding {
+                check: "mounts",
+                pid: None,
+                problem: "the root can be written".into(),
+            }],
+            checks: vec!["namespaces", "mounts", "landlock"],
+        };
+        let rows = rows(&trial(Made::Verified(report)));
+        assert_eq!(state(&rows, "namespaces"), State::Enforced);
+        assert_eq!(state(&rows, "mounts"), State::Failed);
+        assert_eq!(state(&rows, "seccomp"), State::Failed, "it was not checked");
     }
 }

@@ -71,8 +71,7 @@ pub struct ProbeRow {
 pub fn examine(profile: &OsStr, mut setting: Setting) -> Result<Diagnosis, Fault> {
     let begun = Instant::now();
     let mut stage = Stage::open(&setting)?;
-    let (name, value) = stage.token();
-    setting.host = setting.host.with_variable(name, value);
+    setting.host = setting.host.with_variables(stage.tokens());
     let agent = agent::find(&stage.workspace(), &setting);
     let sandbox = Sandbox::under(profile, &agent, &stage, &setting);
     let planned = match &sandbox {

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the process may take to clear up.
 const CLEARING: Duration = Duration::from_secs(3);
-/// The variable that only the launcher has.
-const TOKEN: &str = "PINFOLD_DOCTOR_TOKEN";
+/// Variables that only the launcher has: one that every profile denies by its name, and one that is merely not allowed.
+const TOKENS: [&str; 2] = ["PINFOLD_DOCTOR_TOKEN", "OF_THE_LAUNCHER"];
 /// A process inside has one of the first numbers: a target with one of those could not be told from it.
 const FIRST_NUMBERS: i32 = 64;
 
@@ -70,7 +70,7 @@ impl Stage {
         let argv = probe_argv(&setting.program, "--targets");
         let mut child = Command::new(&setting.program)
             .args(argv.iter().skip(1))
-            .env(TOKEN, token.reveal())
+            .envs(TOKENS.map(|name| (name, token.reveal())))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -92,9 +92,10 @@ impl Stage {
         Ok(stage)
     }
 
-    /// The variable that only the launcher has, and its value.
-    pub fn token(&self) -> (OsString, OsString) {
-        (TOKEN.into(), self.token.reveal().into())
+    /// The variables that only the launcher has, and their values.
+    pub fn tokens(&self) -> Vec<(OsString, OsString)> {
+        let pair = |name: &str| (name.into(), self.token.reveal().into());
+        TOKENS.iter().map(|name| pair(name)).collect()
     }
 
     /// A path below the folder of the targets.
@@ -122,7 +123,13 @@ impl Stage {
             protected_folder: at(Layout::HOOKS),
             writable: at(Layout::WORKSPACE),
             writable_file: at(Layout::FILE),
-            own: own.then(|| setting.dirs.state.as_path().to_owned()),
+            own: own.then(|| {
+                setting
+                    .dirs
+                    .state
+                    .as_path()
+                    .join(format!(".doctor-{}", std::process::id()))
+            }),
             socket: at(Layout::SOCKET),
             abstract_name: found.map(|found| found.abstract_name.clone().into()),
             tcp: found.map(|found| found.tcp),
@@ -131,7 +138,7 @@ impl Stage {
             joined,
             process: id.and_then(Pid::new),
             terminal: found.and_then(|found| found.terminal.clone()).map(Into::into),
-            tokens: vec![TOKEN.into()],
+            tokens: TOKENS.map(Into::into).to_vec(),
         }
     }
 

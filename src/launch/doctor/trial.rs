@@ -5,7 +5,7 @@ use super::probe_argv;
 use super::stage::{Stage, StageError};
 use super::targets::plant_descriptor;
 use crate::base::{Explain as _, Fault, Port};
-use crate::launch::captured::{Capture, CaptureError, Errors, captured};
+use crate::launch::captured::{Capture, CaptureError, captured};
 use crate::launch::{Additions, Setting, Wish};
 use crate::policy::Policy;
 use crate::sandbox::plan::{Frame, plan};
@@ -93,7 +93,6 @@ impl Sandbox {
         let capture = Capture {
             argv: probe_argv(&setting.program, "--batch"),
             input: serde_json::to_vec(&tries).map_err(StageError::Json)?,
-            errors: Errors::Terminal,
             network_log: Some(&log),
             most: LONGEST,
             limit: PATIENCE,

@@ -21,6 +21,7 @@ pub struct Relay {
     to_pane: Flow,
     to_inner: Flow,
     modes: Modes,
+    told_hang_up: bool,
 }
 
 /// One direction: what was read and not yet written, and whether more can come.
@@ -44,6 +45,7 @@ impl Relay {
             to_pane: Flow::default(),
             to_inner: Flow::default(),
             modes: Modes::default(),
+            told_hang_up: false,
         })
     }
 
@@ -65,6 +67,12 @@ impl Relay {
             self.to_inner.fill(self.pane.file());
         }
         self.to_inner.drain(self.inner.as_fd());
+    }
+
+    /// True once, when the pane is gone: nobody can see or type anything any more. The kernel tells only the leader of
+    /// the terminal's session, which this process need not be.
+    pub fn hangs_up(&mut self) -> bool {
+        self.to_inner.closed && !std::mem::replace(&mut self.told_hang_up, true)
     }
 
     /// The pane has another size.

@@ -36,8 +36,13 @@ impl crate::base::Explain for UsageError {
         crate::base::Kind::Config
     }
     fn hint(&self) -> Option<String> {
-        let names: Vec<_> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
-        Some(format!("the attempts are {}", names.join(", ")))
+        Some(match self {
+            UsageError::Batch(_) => r#"write [{"attempt": "read", "args": ["/etc/shadow"]}]"#.to_owned(),
+            _ => {
+                let names: Vec<_> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
+                format!("the attempts are {}", names.join(", "))
+            }
+        })
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Targets {
     pub writable: Option<PathBuf>,
     /// A file of one's own that is granted for writing.
     pub writable_file: Option<PathBuf>,
-    /// A folder of Pinfold's own: profiles or state, out of reach.
+    /// A path in a folder of Pinfold's own (profiles or state, out of reach) where nothing is.
     pub own: Option<PathBuf>,
     /// A listening socket outside, with a path.
     pub socket: Option<PathBuf>,
@@ -156,9 +156,8 @@ fn protected(targets: &Targets) -> Vec<Planned> {
         set.extend(above.map(|args| plan("rename the folder above it away", "rename", args)));
     }
     if let Some(own) = &targets.own {
-        let file = beside(own, ".pinfold-probe");
         let name = "make a file in Pinfold's own folder";
-        set.push(planned(Promise::OutOfReach, name, "create", vec![file]));
+        set.push(planned(Promise::OutOfReach, name, "create", vec![word(own)]));
     }
     set
 }

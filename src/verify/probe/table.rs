@@ -37,7 +37,7 @@ pub(super) static ATTEMPTS: &[Attempt] = attempts![
     "fast-open", "an address and port", ONE, ["seccomp", "namespaces"], |a| sockets::fast_open(&a[0]);
     "udp", "the address and port of something that answers", ONE, ["namespaces", "network"], |a| sockets::udp(&a[0]);
     "http-proxy", "a name and port to ask the proxy of HTTPS_PROXY for", ONE, ["network"], |a| sockets::http_proxy(&a[0]);
-    "reach", "a name and port, asked for by the proxy if there is one", ONE, ["network"], |a| sockets::reach(&a[0]);
+    "reach", "a name and port, by the proxy if there is one", ONE, ["network"], |a| sockets::reach(&a[0]);
     "raw-socket", "nothing", NONE, ["seccomp", "capabilities"], |_| plain(sockets::raw());
     "vsock", "nothing", NONE, ["seccomp"], |_| plain(sockets::vsock());
     "netlink", "nothing", NONE, ["seccomp"], |_| plain(sockets::netlink());
