@@ -83,7 +83,7 @@ fn last_words(text: &str) -> Option<String> {
 }
 
 fn short(text: &str) -> String {
-    let text = visible(text);
+    let text = visible(text.split(" (os error").next().unwrap_or(text));
     match text.char_indices().nth(LIMIT) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
@@ -145,6 +145,10 @@ mod tests {
                 denied("Permission denied"),
             ),
             (line("absent", "", ""), denied("nothing there")),
+            (
+                line("refused", "", "Connection refused (os error 111)"),
+                denied("Connection refused"),
+            ),
             (line("refused", "", ""), denied("nobody listens there")),
             (line("timed-out", "", ""), unclear("no answer")),
             (line("error", ",\"errno\":22", "HTTP/1.1 502"), unclear("HTTP/1.1 502")),

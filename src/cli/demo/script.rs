@@ -7,23 +7,23 @@ use crate::agent::scripted::{Script, Step, ToolResult, Transcript};
 use serde_json::json;
 
 /// Attempts in one answer of the model.
-const TOGETHER: usize = 5;
-/// The honest part: the test, a look, the change, the test and a commit.
-const HONEST: usize = 4;
+const TOGETHER: usize = 9;
+/// The answers of the honest part: the test and a look, the change, the test and a commit.
+const HONEST: usize = 3;
 
 /// Every answer of the model, in order.
 pub fn script(attempts: &[Attempt]) -> Script {
     let test = format!("sh {TEST}");
     let finish = format!("{test} && git add {SOURCE} && git commit -q -m '{COMMIT}' && git log --oneline");
     let mut steps = vec![
-        saying(
-            "I run the test first.",
-            Step::shell(marked(&test), "runs the failing test"),
-        ),
-        saying(
-            "It fails. I look at the program.",
-            Step::call("read", json!({"filePath": SOURCE})),
-        ),
+        Step {
+            text: "I run the test, and look at the program.".into(),
+            calls: [
+                Step::shell(marked(&test), "runs the failing test").calls,
+                Step::call("read", json!({"filePath": SOURCE})).calls,
+            ]
+            .concat(),
+        },
         saying(
             "The greeting lacks its mark.",
             Step::call(
@@ -104,10 +104,9 @@ mod tests {
         };
         for (step, played) in steps.iter().enumerate() {
             for (call, made) in played.calls.iter().enumerate() {
-                let output = format!(
-                    "x: {}\n[status 1]",
-                    made.arguments["command"].as_str().unwrap_or_default()
-                );
+                let command = made.arguments["command"].as_str().unwrap_or_default();
+                let command = command.lines().next().unwrap_or_default().trim_start_matches("{ ");
+                let output = format!("x: {command}\n[status 1]");
                 let arguments = made.arguments.clone();
                 transcript.results.push(ToolResult {
                     step,
@@ -123,18 +122,15 @@ mod tests {
 
     #[test]
     fn every_attempt_finds_its_own_answer() {
-        for count in [0, 1, 5, 6, 17] {
+        for count in [0, 1, 9, 10, 17] {
             let attempts = attempts(count);
             let (steps, transcript) = played(&attempts);
             assert_eq!(steps.len(), length(&attempts));
             assert!(steps.last().unwrap().calls.is_empty(), "the last answer ends the turn");
+            assert_eq!(tests(&transcript)[0], Met::Denied("sh test.sh".into()));
+            assert!(matches!(&tests(&transcript)[1], Met::Denied(words) if words.contains("commit")));
             for (index, attempt) in attempts.iter().enumerate() {
-                let result = transcript
-                    .results
-                    .iter()
-                    .find(|r| r.step == 4 + index / 5 && r.call == index % 5);
-                assert!(result.unwrap().output.contains(&format!("{}\n", attempt.command)));
-                assert!(matches!(inside(&transcript, index), Met::Denied(_)));
+                assert_eq!(inside(&transcript, index), Met::Denied(attempt.command.clone()));
             }
         }
     }

@@ -14,11 +14,12 @@ pub fn lines(evidence: &Evidence) -> Vec<String> {
         .map(|left| format!("not tried: {} ({})", left.attempt, left.reason));
     lines.extend(left_out);
     lines.push(String::new());
+    let width = evidence.work.iter().map(|work| work.what.len()).max().unwrap_or(0);
     lines.extend(
         evidence
             .work
             .iter()
-            .map(|work| format!("{:<44}{}", work.what, yes_or_no(&work.met))),
+            .map(|work| format!("{:<width$}  {}", work.what, yes_or_no(&work.met))),
     );
     lines.push(String::new());
     let version = evidence.version.as_deref().unwrap_or("of an unknown version");
@@ -114,7 +115,7 @@ mod tests {
             "signal a process  worked   denied (nothing there)  P5 processes",
             "not tried: connect to this tmux's socket (this is no tmux)",
             "",
-            "the test passes now                         yes",
+            "the test passes now  yes",
             "",
             "OpenCode 1.18.33: 8.2 s from start to a verified client, 30 s in all",
             "server's sandbox: verified, 3 processes",

@@ -94,12 +94,10 @@ impl<'a> Known<'a> {
                 from_host.then_some("is a socket from outside")
             }
             Kind::Namespace(inode) => (!self.namespaces.contains(inode)).then_some("is a namespace from outside"),
-            Kind::Process(Some(pid)) => (!self.is_member(*pid)).then_some("is a process from outside"),
+            Kind::Process(Some(inode)) => {
+                (*inode != self.subject.namespaces.pid).then_some("is a process from outside")
+            }
             Kind::Process(None) | Kind::Pipe | Kind::Anonymous => None,
         }
-    }
-
-    fn is_member(&self, pid: i32) -> bool {
-        self.facts.members.iter().any(|m| m.pid.get() == pid)
     }
 }

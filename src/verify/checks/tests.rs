@@ -429,7 +429,7 @@ fn lets_descriptors_from_inside_be() {
         descriptor(2, Kind::Pipe, 1, 50, 3),
         descriptor(6, Kind::File, 66, 9, 2),
         descriptor(7, Kind::Namespace(1003), 4, 3, 0),
-        descriptor(8, Kind::Process(Some(102)), 14, 3, 0),
+        descriptor(8, Kind::Process(Some(subject().namespaces.pid)), 14, 3, 0),
         descriptor(9, Kind::Process(None), 14, 3, 0),
         // A shell's copy of its standard input.
         descriptor(10, Kind::File, 1, 50, 3),

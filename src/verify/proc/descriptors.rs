@@ -3,6 +3,7 @@
 use super::entry::numbered;
 use super::status::decimal;
 use super::{Entry, ReadError, Reading};
+use crate::base::Pid;
 use crate::sys::object::Object;
 use crate::sys::pidfd;
 use nix::errno::Errno;
@@ -30,8 +31,9 @@ pub enum Kind {
     Socket,
     /// A namespace, with its inode number.
     Namespace(u64),
-    /// Another process, by the reader's number; nothing if it has ended.
-    Process(Option<i32>),
+    /// Another process, by the inode of its PID namespace, which it can never leave, or 0 if that cannot be read; nothing
+    /// if it has ended. Not by its number: it may be younger than the list of those that are looked at.
+    Process(Option<u64>),
     /// An event counter, timer, poll set and the like: no way out of a process.
     Anonymous,
 }
@@ -132,12 +134,20 @@ fn special(entry: &Entry, number: i32, link: &[u8]) -> Reading<Kind> {
     }
 }
 
-fn target(entry: &Entry, number: i32) -> Reading<Option<i32>> {
+fn target(entry: &Entry, number: i32) -> Reading<Option<u64>> {
     let path = format!("fdinfo/{number}");
     let bytes = entry.read_at("fdinfo", &path)?;
     let line = bytes.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Pid:"));
     let pid: i32 = line
         .and_then(|text| decimal(text.trim_ascii()))
         .ok_or(ReadError::Malformed("fdinfo"))?;
-    Ok(Some(pid).filter(|pid| *pid != -1))
+    if pid == -1 {
+        return Ok(None);
+    }
+    // 0: it is in no PID namespace below ours.
+    let Some(pid) = Pid::new(pid) else { return Ok(Some(0)) };
+    match Entry::open(pid).and_then(|target| super::namespaces::inode(&target, "ns/pid")) {
+        Err(ReadError::Ended) => Ok(None),
+        found => Ok(Some(found.unwrap_or(0))),
+    }
 }

@@ -203,3 +203,21 @@ fn copies_of_descriptors_tell_the_same_as_the_folder() {
     assert!(by_folder.len() >= 3);
     assert_eq!(by_folder, by_copies);
 }
+
+#[test]
+fn knows_a_process_behind_a_descriptor_by_its_namespace_even_if_it_is_young() {
+    let devs = descriptors::KernelDevs::learn().unwrap();
+    let own = Entry::own().unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let pidfd = crate::sys::pidfd::open(i32::try_from(child.id()).unwrap()).unwrap();
+    let kind = || {
+        let number = std::os::fd::AsRawFd::as_raw_fd(&pidfd);
+        let all = descriptors::read(&own, devs).unwrap();
+        all.into_iter().find(|d| d.number == number).unwrap().kind
+    };
+    let inode = namespaces::inode(&own, "ns/pid").unwrap();
+    assert_eq!(kind(), descriptors::Kind::Process(Some(inode)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(kind(), descriptors::Kind::Process(None));
+}
