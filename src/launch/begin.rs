@@ -64,7 +64,7 @@ pub enum Begun {
 /// Checks, records, opens a pane or runs right here.
 pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting) -> Result<Begun, Fault> {
     let mut wish = wish;
-    let root = wish.wish.root(setting)?;
+    let root = wish.wish.checked_root(setting)?;
     fix_places(&mut wish, setting);
     let around = Surroundings {
         env: &setting.environ,
@@ -115,7 +115,10 @@ fn fix_places(wish: &mut SessionWish, setting: &Setting) {
 /// Records of dead bridges are put right, and logs do not grow without end.
 fn tidy(store: &Store) -> Result<(), Fault> {
     let listing = store.reconcile_all()?;
-    let live = listing.records.iter().filter(|record| record.lifecycle_state.is_active());
+    let live = listing
+        .records
+        .iter()
+        .filter(|record| record.lifecycle_state.is_active());
     let live: Vec<&str> = live.map(|record| record.session_name.as_str()).collect();
     store.logs().rotate(KEPT, &live)?;
     Ok(())

@@ -1,9 +1,9 @@
 //! Between server and client: until the server answers as it should, is gone, or somebody does not want to wait.
 
+use super::interrupted::{Interrupted, end_if_asked};
 use super::pair::Pair;
 use super::session::describe;
 use super::traffic::connect_inside;
-use super::interrupted::{Interrupted, end_if_asked};
 use crate::agent::{NotReady, Patience, Ready, wait_ready};
 use crate::base::{AbsPath, Explain, Fault, Kind};
 use crate::sandbox::attend::Signals;

@@ -61,7 +61,14 @@ pub fn line(
     let mut expected = server_subject(&server, &pair)?;
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     let server = server.release(passed)?;
-    let ready = wait_until_ready(&pair, &door, &server, &setting.signals, wish.patience(), &logs.server_path)?;
+    let ready = wait_until_ready(
+        &pair,
+        &door,
+        &server,
+        &setting.signals,
+        wish.patience(),
+        &logs.server_path,
+    )?;
     expected.network.listens = Some(Listen {
         port: pair.port,
         stage: Stage::Ready,
@@ -74,8 +81,8 @@ pub fn line(
     let relay = client.terminal.take().and_then(|inner| Relay::new(pane, inner).ok());
     let both = [&server, &client];
     let mut rounds = Rounds::new(claim);
-    let outcome = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure())
-        .wait(|round| rounds.note(round));
+    let outcome =
+        Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure()).wait(|round| rounds.note(round));
     end(server, client);
     finish(outcome, changed::appeared(&before))
 }

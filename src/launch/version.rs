@@ -81,7 +81,11 @@ pub fn version_of(
     let _ = std::fs::File::from(reader).take(LONGEST).read_to_end(&mut answer);
     if exit != Exit::Code(0) && answer.is_empty() {
         let how = describe(exit);
-        return Err(VersionError::Ended { program: program(), how }.into());
+        return Err(VersionError::Ended {
+            program: program(),
+            how,
+        }
+        .into());
     }
     Ok(agent.parse_version(&answer)?)
 }

@@ -22,7 +22,10 @@ pub fn opencode() -> Option<PathBuf> {
     let installed = || {
         let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/opencode/node_modules");
         let packages = std::fs::read_dir(modules).ok()?.flatten();
-        packages.map(|entry| entry.path().join("bin/opencode")).filter(|path| path.is_file()).min()
+        packages
+            .map(|entry| entry.path().join("bin/opencode"))
+            .filter(|path| path.is_file())
+            .min()
     };
     let found = named.or_else(installed);
     if found.is_none() {
@@ -38,7 +41,11 @@ pub fn fake(place: &Place, behaviour: &str) -> PathBuf {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("agent.c"), folder.path().join("agent"));
         std::fs::write(&source, SOURCE).unwrap();
-        let status = Command::new("cc").arg("-O1").arg("-o").args([&program, &source]).status();
+        let status = Command::new("cc")
+            .arg("-O1")
+            .arg("-o")
+            .args([&program, &source])
+            .status();
         assert!(status.expect("cc, of the package gcc").success());
         std::fs::read(program).unwrap()
     });

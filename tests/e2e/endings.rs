@@ -60,11 +60,20 @@ impl Session {
 fn the_clients_own_exit_is_passed_on_and_ends_everything() {
     let mut session = Session::start("stray");
     let processes = session.place.left().len();
-    assert!(processes >= 6, "bridge, door, two first processes, server, its stray child, client: {processes}");
-    assert!(session.terminal.text().contains("JOINED"), "the client reaches the server");
+    assert!(
+        processes >= 6,
+        "bridge, door, two first processes, server, its stray child, client: {processes}"
+    );
+    assert!(
+        session.terminal.text().contains("JOINED"),
+        "the client reaches the server"
+    );
     session.terminal.write(b"q");
     let record = session.has_ended(7, "exited");
-    assert_eq!((&record["lastExitCode"], &record["lastError"]), (&Value::from(7), &Value::Null));
+    assert_eq!(
+        (&record["lastExitCode"], &record["lastError"]),
+        (&Value::from(7), &Value::Null)
+    );
 }
 
 #[test]
@@ -74,7 +83,10 @@ fn stop_ends_everything_also_where_nobody_listens_to_signals() {
         let said = session.place.pinfold(["stop", "--json"]);
         assert_eq!(said.status, Some(0), "{}", said.stderr);
         let answer: Value = serde_json::from_str(&said.stdout).unwrap();
-        assert_eq!((&answer["ended"], &answer["state"]), (&Value::from(true), &Value::from("exited")));
+        assert_eq!(
+            (&answer["ended"], &answer["state"]),
+            (&Value::from(true), &Value::from("exited"))
+        );
         let record = session.has_ended(status, "exited");
         assert_eq!(record["lastExitCode"], status);
         let again = session.place.pinfold(["stop"]);
@@ -90,8 +102,18 @@ fn the_end_of_the_server_ends_the_client_and_is_told() {
     let record = session.has_ended(1, "failed");
     let error = &record["lastError"];
     assert_eq!(error["kind"], "startup");
-    assert!(error["message"].as_str().unwrap().contains("the server ended while the client was up (signal 9)"));
-    assert!(session.terminal.text().contains("the server ended while the client was up"));
+    assert!(
+        error["message"]
+            .as_str()
+            .unwrap()
+            .contains("the server ended while the client was up (signal 9)")
+    );
+    assert!(
+        session
+            .terminal
+            .text()
+            .contains("the server ended while the client was up")
+    );
 }
 
 #[test]
@@ -121,7 +143,10 @@ fn a_killed_bridge_takes_everything_with_it_and_the_next_list_says_so() {
     session.place.nothing_is_left();
     let record = session.place.session();
     assert_eq!(record["lifecycleState"], "failed");
-    assert_eq!(record["lastError"]["message"], "the bridge ended without recording its exit");
+    assert_eq!(
+        record["lastError"]["message"],
+        "the bridge ended without recording its exit"
+    );
     let said = session.place.pinfold(["stop"]);
     assert_eq!(said.status, Some(1), "{}", said.stdout);
 }

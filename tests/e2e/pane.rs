@@ -1,6 +1,6 @@
 //! Where a test's sessions live: a tmux of its own, or a terminal of its own.
 
-use crate::place::{LIMIT, Place, pinfold, until};
+use crate::place::{LIMIT, Place, pinfold};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::pty::{Winsize, openpty};
 use std::ffi::OsStr;
@@ -11,6 +11,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A tmux server of one place, with one window in which a shell runs. Ended with its value.
 pub struct Tmux<'a> {
@@ -34,21 +35,20 @@ impl<'a> Tmux<'a> {
     pub fn run<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> (String, bool) {
         let output = self.tmux().args(words).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
-        (String::from_utf8_lossy(&said).trim_end().to_owned(), output.status.success())
+        (
+            String::from_utf8_lossy(&said).trim_end().to_owned(),
+            output.status.success(),
+        )
     }
 
     /// `pinfold` with these words, in a process that is in the tmux as far as it can tell.
     pub fn pinfold(&self) -> Command {
-        let socket = self.run(["display-message", "-p", "-t", "main:0.0", "#{socket_path},#{pid},0"]).0;
+        let socket = self
+            .run(["display-message", "-p", "-t", "main:0.0", "#{socket_path},#{pid},0"])
+            .0;
         let mut command = self.place.command(pinfold());
         command.env("TMUX", socket).env("TMUX_PANE", "%0");
         command
-    }
-
-    /// Types a line into a pane.
-    pub fn type_line(&self, pane: &str, line: &str) {
-        self.run(["send-keys", "-t", pane, "-l", line]);
-        self.run(["send-keys", "-t", pane, "Enter"]);
     }
 
     pub fn screen(&self, pane: &str) -> String {
@@ -56,19 +56,35 @@ impl<'a> Tmux<'a> {
     }
 
     pub fn panes(&self) -> Vec<String> {
-        self.run(["list-panes", "-a", "-F", "#{pane_id}"]).0.lines().map(str::to_owned).collect()
+        self.run(["list-panes", "-a", "-F", "#{pane_id}"])
+            .0
+            .lines()
+            .map(str::to_owned)
+            .collect()
     }
 
     /// The pane of a recorded session, `%N`.
     pub fn pane_of(session: &serde_json::Value) -> String {
-        session["paneId"].as_str().unwrap().rsplit(':').next().unwrap().to_owned()
+        session["paneId"]
+            .as_str()
+            .unwrap()
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .to_owned()
     }
 
     #[track_caller]
     pub fn shows(&self, pane: &str, text: &str) {
-        until(LIMIT, &format!("{pane} shows {text:?}:\n{}", self.screen(pane)), || {
-            self.screen(pane).contains(text).then_some(())
-        });
+        let start = Instant::now();
+        while !self.screen(pane).contains(text) {
+            assert!(
+                start.elapsed() < LIMIT,
+                "never shown: {text:?} in {}",
+                self.screen(pane)
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 
@@ -124,7 +140,12 @@ impl Terminal {
     pub fn lead(&mut self, place: &Place, words: &[&OsStr]) -> i32 {
         let mut command = place.command("setsid");
         let stream = || self.slave.try_clone().unwrap();
-        command.arg("-c").args(words).stdin(stream()).stdout(stream()).stderr(stream());
+        command
+            .arg("-c")
+            .args(words)
+            .stdin(stream())
+            .stdout(stream())
+            .stderr(stream());
         let child = command.spawn().unwrap();
         let pid = i32::try_from(child.id()).unwrap();
         self.leader = Some(child);
@@ -135,8 +156,18 @@ impl Terminal {
     #[track_caller]
     pub fn status(&mut self) -> Option<i32> {
         let mut child = self.leader.take().unwrap();
-        let status = until(LIMIT, &format!("the command ends; {}", self.text()), || child.try_wait().unwrap());
-        status.code()
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status.code();
+            }
+            if start.elapsed() > LIMIT {
+                // What it left running must not hold the terminal of the next test.
+                let _ = child.kill();
+                panic!("it did not end: {:?}", self.text());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     pub fn text(&self) -> String {
@@ -149,17 +180,20 @@ impl Terminal {
 
     #[track_caller]
     pub fn shows(&self, text: &str) {
-        let seen = || self.text().contains(text).then_some(());
-        let start = std::time::Instant::now();
-        while seen().is_none() {
+        let start = Instant::now();
+        while !self.text().contains(text) {
             assert!(start.elapsed() < LIMIT, "never shown: {text:?} in {:?}", self.text());
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
     /// The modes as `stty -g` writes them.
     pub fn modes(&self) -> String {
-        let output = Command::new("stty").arg("-g").stdin(self.slave.try_clone().unwrap()).output().unwrap();
+        let output = Command::new("stty")
+            .arg("-g")
+            .stdin(self.slave.try_clone().unwrap())
+            .output()
+            .unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 

@@ -110,7 +110,8 @@ impl Place {
     #[track_caller]
     pub fn json<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Value {
         let said = self.pinfold(words);
-        serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {:?} {:?}", said.stdout, said.stderr))
+        serde_json::from_str(&said.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {:?} {:?}", said.stdout, said.stderr))
     }
 
     /// Every recorded session.
@@ -132,7 +133,10 @@ impl Place {
     pub fn session_of(&self, answer: &str, state: &str) -> Value {
         let answer: Value = serde_json::from_str(answer).unwrap();
         until(LIMIT, &format!("{} is {state}", answer["session"]), || {
-            let found = self.sessions().into_iter().find(|s| s["launchId"] == answer["launch"])?;
+            let found = self
+                .sessions()
+                .into_iter()
+                .find(|s| s["launchId"] == answer["launch"])?;
             let settled = found["lifecycleState"] == "failed" && state != "failed";
             assert!(!settled, "{found:#}");
             (found["lifecycleState"] == state).then_some(found)
@@ -165,21 +169,30 @@ impl Place {
         pids.filter(mine).filter_map(described).collect()
     }
 
+    /// Those of sandboxes whose first process lives: without it nothing can live in one, and its number is given to
+    /// the next.
     fn namespaces(&self) -> BTreeSet<u64> {
-        let sides = |session: &Value| {
-            ["server", "client"].map(|side| session[side]["pidNamespace"].as_u64())
+        let sessions = self.sessions();
+        let sides = sessions
+            .iter()
+            .flat_map(|session| [&session["server"], &session["client"]]);
+        let alive = |side: &&Value| {
+            let init = serde_json::from_value(side["init"].clone());
+            init.is_ok_and(|init: pinfold::base::ProcessRecord| init.is_alive())
         };
-        let own = namespace(i32::try_from(std::process::id()).unwrap());
-        let mut found: BTreeSet<u64> = self.sessions().iter().flat_map(sides).flatten().collect();
-        found.remove(&own);
-        found.remove(&0);
-        found
+        sides
+            .filter(alive)
+            .filter_map(|side| side["pidNamespace"].as_u64())
+            .collect()
     }
 
     fn is_pinfolds(&self, pid: i32) -> bool {
         let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let marked = |bytes: &[u8]| find(bytes, self.mark().as_bytes());
-        read("comm") == b"pinfold\n" && (marked(&read("cmdline")) || marked(&read("environ")))
+        let words = read("cmdline");
+        // A shell that started it has its words as well.
+        let ours = read("comm") == b"pinfold\n" && (marked(&words) || marked(&read("environ")));
+        ours || words.split(|b| *b == 0).next().is_some_and(marked)
     }
 
     /// Nothing runs any more, and nothing listens at the session's port.
@@ -200,7 +213,10 @@ impl Place {
 /// To its end; the test fails if that takes too long.
 #[track_caller]
 pub fn finished(mut command: Command) -> Said {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut pipes = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let reader = std::thread::spawn(move || {
@@ -245,7 +261,12 @@ fn described(pid: i32) -> Option<String> {
     let state = status.lines().find_map(|line| line.strip_prefix("State:\t"))?;
     let ended = state.starts_with(['Z', 'X']);
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    (!ended).then(|| format!("{pid} {state}: {}", OsString::from_vec(words).to_string_lossy().replace('\0', " ")))
+    (!ended).then(|| {
+        format!(
+            "{pid} {state}: {}",
+            OsString::from_vec(words).to_string_lossy().replace('\0', " ")
+        )
+    })
 }
 
 /// The command of a sandbox (the child of its first process), as the host numbers it.

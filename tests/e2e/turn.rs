@@ -47,7 +47,8 @@ fn script(secret: &Path) -> Script {
         .replace("FIRST", first)
         .replace("SECOND", second)
         .replace("TOKEN", TOKEN);
-    let background = "setsid nohup sh -c 'trap \"\" HUP TERM; while :; do sleep 3600; done' >/dev/null 2>&1 & echo started";
+    let background =
+        "setsid nohup sh -c 'trap \"\" HUP TERM; while :; do sleep 3600; done' >/dev/null 2>&1 & echo started";
     Script::Steps(vec![
         Step::shell(probe, "look around"),
         Step::say("The first turn is over."),
@@ -77,13 +78,17 @@ fn prompt(tmux: &Tmux<'_>, pane: &str, text: &str, end: &str) {
         (screen.contains("Scripted") || screen.contains("Ask anything")).then_some(())
     });
     // What is typed before the client reads its keys is lost with its first drawing.
-    until(LIMIT, &format!("the prompt is in its field:\n{}", tmux.screen(pane)), || {
-        if !tmux.screen(pane).contains(text) {
-            tmux.run(["send-keys", "-t", pane, "-l", text]);
-            std::thread::sleep(std::time::Duration::from_millis(500));
-        }
-        tmux.screen(pane).contains(text).then_some(())
-    });
+    until(
+        LIMIT,
+        &format!("the prompt is in its field:\n{}", tmux.screen(pane)),
+        || {
+            if !tmux.screen(pane).contains(text) {
+                tmux.run(["send-keys", "-t", pane, "-l", text]);
+                std::thread::sleep(std::time::Duration::from_millis(500));
+            }
+            tmux.screen(pane).contains(text).then_some(())
+        },
+    );
     tmux.run(["send-keys", "-t", pane, "Enter"]);
     tmux.shows(pane, end);
 }
@@ -118,19 +123,26 @@ fn an_agent_works_in_its_sandboxes_and_leaves_nothing_however_it_ends() {
     // Ctrl-C in the client: the normal way out.
     tmux.run(["send-keys", "-t", &pane, "C-c"]);
     let after = place.session_in("exited");
-    assert_eq!((&after["lastExitCode"], &after["lastError"]), (&Value::from(0), &Value::Null));
-    until(LIMIT, "the pane is closed", || (!tmux.panes().contains(&pane)).then_some(()));
+    assert_eq!(
+        (&after["lastExitCode"], &after["lastError"]),
+        (&Value::from(0), &Value::Null)
+    );
+    until(LIMIT, "the pane is closed", || {
+        (!tmux.panes().contains(&pane)).then_some(())
+    });
     place.nothing_is_left();
 
     // The last session again, ended by `stop` in the middle of a tool's life.
     let again = [&words[..], &["--continue"]].concat();
     let (_, pane) = start(&tmux, &place, &again);
-    tmux.shows(&pane, "please look around");
+    tmux.shows(&pane, "The first turn is over.");
     prompt(&tmux, &pane, "and once more", "The second turn is over.");
     let said = place.pinfold(["stop"]);
     assert_eq!(said.status, Some(0), "{}{}", said.stdout, said.stderr);
     place.nothing_is_left();
-    until(LIMIT, "the pane is closed", || (!tmux.panes().contains(&pane)).then_some(()));
+    until(LIMIT, "the pane is closed", || {
+        (!tmux.panes().contains(&pane)).then_some(())
+    });
 
     // And with its bridge killed.
     let (session, _) = start(&tmux, &place, &again);
@@ -140,7 +152,10 @@ fn an_agent_works_in_its_sandboxes_and_leaves_nothing_however_it_ends() {
         let session = place.sessions().into_iter().find(|s| s["launchId"] == launch)?;
         (session["lifecycleState"] == "failed").then_some(session)
     });
-    assert_eq!(after["lastError"]["message"], "the bridge ended without recording its exit");
+    assert_eq!(
+        after["lastError"]["message"],
+        "the bridge ended without recording its exit"
+    );
     place.nothing_is_left();
 }
 
@@ -187,12 +202,21 @@ fn check_verification(place: &Place) {
     let answer = place.json(["verify", "--json"]);
     assert_eq!(answer["verified"], true, "{answer:#}");
     let reports = answer["reports"].as_array().unwrap();
-    let names: Vec<_> = reports.iter().map(|report| report["sandbox"].as_str().unwrap()).collect();
+    let names: Vec<_> = reports
+        .iter()
+        .map(|report| report["sandbox"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["server", "client"]);
     let commands = |report: &Value| {
         let processes = report["processes"].as_array().unwrap();
-        assert!(processes.iter().all(|process| process["confined"] == true), "{processes:#?}");
-        processes.iter().map(|process| process["command"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        assert!(
+            processes.iter().all(|process| process["confined"] == true),
+            "{processes:#?}"
+        );
+        processes
+            .iter()
+            .map(|process| process["command"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let server = commands(&reports[0]);
     assert!(server.iter().any(|c| c.contains(" serve ")), "{server:?}");
@@ -214,16 +238,26 @@ fn check_sides(session: &Value, place: &Place) {
     let log = session["serverLog"].as_str().unwrap();
     let environment = std::fs::read(format!("/proc/{}/environ", command_of(session, "client"))).unwrap();
     let variables: Vec<_> = environment.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
-    let password = variables.iter().find_map(|v| v.strip_prefix("OPENCODE_SERVER_PASSWORD=")).unwrap();
+    let password = variables
+        .iter()
+        .find_map(|v| v.strip_prefix("OPENCODE_SERVER_PASSWORD="))
+        .unwrap();
     assert!(!std::fs::read_to_string(log).unwrap().contains(password));
     assert!(!place.json(["list", "--json"]).to_string().contains(password));
-    for pid in [bridge_of(session), command_of(session, "server"), command_of(session, "client")] {
+    for pid in [
+        bridge_of(session),
+        command_of(session, "server"),
+        command_of(session, "client"),
+    ] {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
         assert!(!String::from_utf8_lossy(&words).contains(password));
     }
     let listening = std::fs::read_to_string("/proc/net/tcp").unwrap();
     let port = format!("0100007F:{:04X} 00000000:0000 0A", session["port"].as_u64().unwrap());
-    assert!(!listening.contains(&port), "the host's own loopback has the joined port");
+    assert!(
+        !listening.contains(&port),
+        "the host's own loopback has the joined port"
+    );
 }
 
 #[track_caller]
@@ -233,8 +267,17 @@ fn check_shell(place: &Place, secret: &Path) {
         secret.display()
     );
     let said = place.pinfold(["shell", "--", "sh", "-c", &script]);
-    assert_eq!((said.status, said.stdout.as_str()), (Some(42), "here\ndenied\n0\n"), "{}", said.stderr);
+    assert_eq!(
+        (said.status, said.stdout.as_str()),
+        (Some(42), "here\ndenied\n0\n"),
+        "{}",
+        said.stderr
+    );
     let said = place.pinfold(["shell", "--", "no-such-program"]);
     assert_eq!(said.status, Some(127));
-    assert!(said.stderr.contains("no-such-program cannot be run inside"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("no-such-program cannot be run inside"),
+        "{}",
+        said.stderr
+    );
 }
