@@ -22,7 +22,11 @@ impl Terminal {
     pub fn new(_: &Surroundings<'_>) -> Terminal {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         let device = (input.is_terminal() && output.is_terminal())
-            .then(|| device(input))
+            .then(|| {
+                device(input)
+                    .or_else(|| device(output))
+                    .or_else(|| device(std::io::stderr()))
+            })
             .flatten();
         Terminal { device }
     }
@@ -35,8 +39,11 @@ impl Terminal {
     }
 }
 
+/// The device's own name. `/dev/tty` is a name that every terminal has.
 fn device(terminal: impl AsFd) -> Option<PathBuf> {
-    nix::unistd::ttyname(terminal).ok()
+    nix::unistd::ttyname(terminal)
+        .ok()
+        .filter(|name| name != std::path::Path::new("/dev/tty"))
 }
 
 impl Host for Terminal {

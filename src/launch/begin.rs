@@ -64,7 +64,7 @@ pub enum Begun {
 /// Checks, records, opens a pane or runs right here.
 pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting) -> Result<Begun, Fault> {
     let mut wish = wish;
-    let root = wish.wish.root(setting)?;
+    let root = wish.wish.checked_root(setting)?;
     fix_places(&mut wish, setting);
     let around = Surroundings {
         env: &setting.environ,

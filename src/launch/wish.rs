@@ -3,8 +3,8 @@
 use super::Setting;
 use crate::base::{AbsPath, Fault, Port, dirs};
 use crate::policy::{
-    Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, load, preparations, resolve,
-    workspace_root,
+    Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, check_workspace, load, preparations,
+    resolve, workspace_root,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -58,6 +58,12 @@ impl Wish {
     /// The workspace root, fixed here and now: it does not follow a later `cd`.
     pub fn root(&self, setting: &Setting) -> Result<AbsPath, Fault> {
         Ok(workspace_root(&self.start(setting), &setting.host)?)
+    }
+
+    /// The same, if it can be granted at all: told before anything that is looked for beside it.
+    pub fn checked_root(&self, setting: &Setting) -> Result<AbsPath, Fault> {
+        check_workspace(&self.request(Additions::default(), setting)?, &setting.host)?;
+        self.root(setting)
     }
 
     /// The profile with all that it extends.

@@ -1,6 +1,6 @@
 //! Where a test's sessions live: a tmux of its own, or a terminal of its own.
 
-use crate::place::{LIMIT, Place, pinfold, until};
+use crate::place::{LIMIT, Place, pinfold};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::pty::{Winsize, openpty};
 use std::ffi::OsStr;
@@ -11,6 +11,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// A tmux server of one place, with one window in which a shell runs. Ended with its value.
 pub struct Tmux<'a> {
@@ -50,12 +51,6 @@ impl<'a> Tmux<'a> {
         command
     }
 
-    /// Types a line into a pane.
-    pub fn type_line(&self, pane: &str, line: &str) {
-        self.run(["send-keys", "-t", pane, "-l", line]);
-        self.run(["send-keys", "-t", pane, "Enter"]);
-    }
-
     pub fn screen(&self, pane: &str) -> String {
         self.run(["capture-pane", "-p", "-t", pane]).0
     }
@@ -81,9 +76,15 @@ impl<'a> Tmux<'a> {
 
     #[track_caller]
     pub fn shows(&self, pane: &str, text: &str) {
-        until(LIMIT, &format!("{pane} shows {text:?}:\n{}", self.screen(pane)), || {
-            self.screen(pane).contains(text).then_some(())
-        });
+        let start = Instant::now();
+        while !self.screen(pane).contains(text) {
+            assert!(
+                start.elapsed() < LIMIT,
+                "never shown: {text:?} in {}",
+                self.screen(pane)
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 
@@ -155,10 +156,18 @@ impl Terminal {
     #[track_caller]
     pub fn status(&mut self) -> Option<i32> {
         let mut child = self.leader.take().unwrap();
-        let status = until(LIMIT, &format!("the command ends; {}", self.text()), || {
-            child.try_wait().unwrap()
-        });
-        status.code()
+        let start = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status.code();
+            }
+            if start.elapsed() > LIMIT {
+                // What it left running must not hold the terminal of the next test.
+                let _ = child.kill();
+                panic!("it did not end: {:?}", self.text());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     pub fn text(&self) -> String {
@@ -171,11 +180,10 @@ impl Terminal {
 
     #[track_caller]
     pub fn shows(&self, text: &str) {
-        let seen = || self.text().contains(text).then_some(());
-        let start = std::time::Instant::now();
-        while seen().is_none() {
+        let start = Instant::now();
+        while !self.text().contains(text) {
             assert!(start.elapsed() < LIMIT, "never shown: {text:?} in {:?}", self.text());
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 

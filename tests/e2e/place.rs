@@ -169,19 +169,30 @@ impl Place {
         pids.filter(mine).filter_map(described).collect()
     }
 
+    /// Those of sandboxes whose first process lives: without it nothing can live in one, and its number is given to
+    /// the next.
     fn namespaces(&self) -> BTreeSet<u64> {
-        let sides = |session: &Value| ["server", "client"].map(|side| session[side]["pidNamespace"].as_u64());
-        let own = namespace(i32::try_from(std::process::id()).unwrap());
-        let mut found: BTreeSet<u64> = self.sessions().iter().flat_map(sides).flatten().collect();
-        found.remove(&own);
-        found.remove(&0);
-        found
+        let sessions = self.sessions();
+        let sides = sessions
+            .iter()
+            .flat_map(|session| [&session["server"], &session["client"]]);
+        let alive = |side: &&Value| {
+            let init = serde_json::from_value(side["init"].clone());
+            init.is_ok_and(|init: pinfold::base::ProcessRecord| init.is_alive())
+        };
+        sides
+            .filter(alive)
+            .filter_map(|side| side["pidNamespace"].as_u64())
+            .collect()
     }
 
     fn is_pinfolds(&self, pid: i32) -> bool {
         let read = |name: &str| std::fs::read(format!("/proc/{pid}/{name}")).unwrap_or_default();
         let marked = |bytes: &[u8]| find(bytes, self.mark().as_bytes());
-        read("comm") == b"pinfold\n" && (marked(&read("cmdline")) || marked(&read("environ")))
+        let words = read("cmdline");
+        // A shell that started it has its words as well.
+        let ours = read("comm") == b"pinfold\n" && (marked(&words) || marked(&read("environ")));
+        ours || words.split(|b| *b == 0).next().is_some_and(marked)
     }
 
     /// Nothing runs any more, and nothing listens at the session's port.

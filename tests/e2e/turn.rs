@@ -135,7 +135,7 @@ fn an_agent_works_in_its_sandboxes_and_leaves_nothing_however_it_ends() {
     // The last session again, ended by `stop` in the middle of a tool's life.
     let again = [&words[..], &["--continue"]].concat();
     let (_, pane) = start(&tmux, &place, &again);
-    tmux.shows(&pane, "please look around");
+    tmux.shows(&pane, "The first turn is over.");
     prompt(&tmux, &pane, "and once more", "The second turn is over.");
     let said = place.pinfold(["stop"]);
     assert_eq!(said.status, Some(0), "{}{}", said.stdout, said.stderr);

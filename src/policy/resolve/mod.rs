@@ -92,6 +92,15 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     })
 }
 
+/// Whether the request's root may be a workspace, before anything else of a launch is known.
+pub fn check_workspace(request: &Request, host: &dyn Host) -> Result<(), ResolveError> {
+    let breadth = Breadth::new(request, &Variables::new(request, host), host)?;
+    match &request.root {
+        Some(root) => root::check_root(root, &breadth, host).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// The checked root and what is given of it; nothing when the profile or the request has none.
 fn granted_root(
     profile: &Profile,
