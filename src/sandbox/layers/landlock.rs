@@ -48,7 +48,8 @@ fn rules(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
     let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = vec![
         // Only what is granted is visible, so listing tells nothing new; without it `ls /` fails.
         (Path::new("/"), AccessFs::ReadDir.into()),
-        (Path::new("/proc"), read | AccessFs::WriteFile),
+        // A shell's `>` asks for truncation too, as in `echo 500 > /proc/self/oom_score_adj`.
+        (Path::new("/proc"), read | AccessFs::WriteFile | AccessFs::Truncate),
         (Path::new("/dev/shm"), all),
         (Path::new("/dev"), use_only | AccessFs::ReadDir),
     ];
