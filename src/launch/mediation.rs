@@ -3,7 +3,7 @@
 use super::traffic::{Route, Target, Traffic, publish};
 use super::wish::broker_port;
 use crate::base::{AbsPath, Explain, Kind, LaunchId, Port};
-use crate::policy::{Network, Policy};
+use crate::policy::{FileKind, Network, Policy};
 use crate::sandbox::door::Door;
 use crate::sandbox::egress::{Broker, Log, PolicyJudge};
 use crate::sandbox::{Jailed, mediate};
@@ -80,8 +80,14 @@ impl Mediation {
             };
             self.routes.push(Route { listener, target });
         }
-        if let Some(listener) = jailed.listener.take() {
-            mediate::start(listener, policy.network.closed_ports.clone()).map_err(MediationError::Thread)?;
+        if let Some((listener, diag)) = jailed.mediation.take() {
+            let sockets = policy.binds.iter().filter(|bind| bind.kind == FileKind::Socket);
+            let rules = mediate::Rules {
+                closed: policy.network.closed_ports.clone(),
+                granted: sockets.map(|bind| bind.source.clone()).collect(),
+                diag,
+            };
+            mediate::start(listener, rules).map_err(MediationError::Thread)?;
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ pub fn describe(op: &Op) -> String {
         Op::DropCapabilities => "dropping capabilities".into(),
         Op::CloseDescriptors => "closing descriptors".into(),
         Op::Landlock => "applying Landlock".into(),
-        Op::Seccomp { .. } => "installing the system call filters".into(),
+        Op::Seccomp => "installing the system call filters".into(),
         Op::Gate => "waiting at the gate".into(),
         Op::Exec { workdir } => place("entering", workdir),
     }

@@ -2,7 +2,6 @@
 
 use super::failure::{SpawnError, failed, step};
 use super::gate::{self, Report};
-use super::layers::seccomp::Mediated;
 use super::plan::Op;
 use crate::base::Pid;
 use nix::errno::Errno;
@@ -18,11 +17,12 @@ pub(super) struct Held {
     pub canary: (i32, i32),
     pub terminal: Option<OwnedFd>,
     pub inlets: Vec<OwnedFd>,
-    pub listener: Option<OwnedFd>,
+    pub listener: OwnedFd,
+    pub diag: OwnedFd,
 }
 
 /// Reads reports until the command is held and the first process tends.
-pub(super) fn await_held(control: &OwnedFd, ops: &[Op], mediated: Mediated) -> Result<Held, SpawnError> {
+pub(super) fn await_held(control: &OwnedFd, ops: &[Op]) -> Result<Held, SpawnError> {
     let mut prepared: Option<Vec<OwnedFd>> = None;
     let mut tending = false;
     let mut listener: Option<OwnedFd> = None;
@@ -44,17 +44,18 @@ pub(super) fn await_held(control: &OwnedFd, ops: &[Op], mediated: Mediated) -> R
             continue;
         }
         if let Some((command, canary)) = held.take() {
-            let mut given = prepared.ok_or(SpawnError::Gone)?.into_iter();
-            let terminal = ops.contains(&Op::Terminal).then(|| given.next()).flatten();
-            if (mediated == Mediated::Yes) != listener.is_some() {
-                return Err(SpawnError::Gone);
-            }
+            let mut given = prepared.ok_or(SpawnError::Gone)?;
+            let terminal = ops.contains(&Op::Terminal).then(|| given.pop()).flatten();
+            let mut given = given.into_iter();
+            let diag = given.next().ok_or(SpawnError::Gone)?;
+            let listener = listener.ok_or(SpawnError::Gone)?;
             return Ok(Held {
                 command,
                 canary,
                 terminal,
                 inlets: given.collect(),
                 listener,
+                diag,
             });
         }
     }

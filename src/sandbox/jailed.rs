@@ -69,8 +69,8 @@ pub struct Jailed {
     pub terminal: Option<OwnedFd>,
     /// Listeners on the sandbox's loopback.
     pub inlets: Vec<(Port, OwnedFd)>,
-    /// Where mediated calls arrive.
-    pub listener: Option<OwnedFd>,
+    /// Where mediated calls arrive, and a socket of the sandbox's network namespace for questions about its sockets.
+    pub mediation: Option<(OwnedFd, OwnedFd)>,
     pub door: Option<Door>,
 }
 

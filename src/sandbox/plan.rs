@@ -79,9 +79,7 @@ pub enum Op {
     /// The same grants once more, by Landlock.
     Landlock,
     /// The system call filters of `profiles/seccomp`, and the listener for mediated calls.
-    Seccomp {
-        mediated: bool,
-    },
+    Seccomp,
     /// Wait here until verification has passed.
     Gate,
     Exec {
@@ -103,7 +101,7 @@ impl Op {
             Op::DropCapabilities => "capabilities",
             Op::CloseDescriptors => "descriptors",
             Op::Landlock => "landlock",
-            Op::Seccomp { .. } => "seccomp",
+            Op::Seccomp => "seccomp",
             Op::Terminal | Op::Gate | Op::Exec { .. } => return None,
         })
     }
@@ -146,20 +144,13 @@ pub fn plan(policy: &Policy, frame: &Frame) -> Vec<Op> {
         Op::DropCapabilities,
         Op::CloseDescriptors,
         Op::Landlock,
-        Op::Seccomp {
-            mediated: is_mediated(policy),
-        },
+        Op::Seccomp,
         Op::Gate,
         Op::Exec {
             workdir: policy.workdir.clone(),
         },
     ]);
     ops
-}
-
-/// Whether a decision is needed at `connect`.
-pub fn is_mediated(policy: &Policy) -> bool {
-    !policy.network.closed_ports.is_empty()
 }
 
 /// Everything that becomes visible, parents first.

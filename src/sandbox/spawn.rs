@@ -6,7 +6,7 @@ use super::held::await_held;
 use super::inside::{self, Inside, Stream};
 use super::jailed::{Facts, Jailed, Leash};
 use super::layers::seccomp::{Filters, Mediated};
-use super::plan::{Frame, Op, is_mediated, plan};
+use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::{Content, Policy};
 use crate::sys::clone::Side;
@@ -52,7 +52,6 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     refuse_folders(&order.streams)?;
     let filters = Filters::compile()?;
     let ops = planned(policy, &order);
-    let mediated = mediation(policy);
     let Order {
         argv,
         streams,
@@ -65,7 +64,6 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         policy,
         files: files(policy),
         filters: &filters,
-        mediated,
         argv: strings(argv)?,
         environment: environment(policy)?,
         path: search_path(policy),
@@ -77,20 +75,21 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     let (gate, standard) = (gate_files(&inside), standard(&inside.streams));
     let leash = divide(&inside)?;
     drop(inside);
-    let held = await_held(&ends.control, &ops, mediated)?;
+    let held = await_held(&ends.control, &ops)?;
     let door = open_door(door, &leash)?;
     let facts = Facts {
         first: leash.first(),
         command: held.command,
         canary: held.canary,
         filters_first: filters.count(Mediated::No),
-        filters_command: filters.count(mediated),
+        filters_command: filters.count(Mediated::Yes),
         gate,
         standard,
         ops,
     };
     let inlets = inlets.into_iter().zip(held.inlets).collect();
-    let (terminal, listener) = (held.terminal, held.listener);
+    let mediation = Some((held.listener, held.diag));
+    let terminal = held.terminal;
     Ok(Jailed {
         facts,
         leash,
@@ -98,7 +97,7 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         opener: ends.opener,
         terminal,
         inlets,
-        listener,
+        mediation,
         door,
     })
 }
@@ -110,14 +109,6 @@ fn divide(inside: &Inside<'_>) -> Result<Leash, SpawnError> {
     match side.map_err(|errno| failed(inside.ops, 0, errno))? {
         Side::Child => inside::run(inside),
         Side::Parent { pid, pidfd } => Ok(Leash::new(Pid::new(pid).ok_or(SpawnError::Gone)?, pidfd)),
-    }
-}
-
-fn mediation(policy: &Policy) -> Mediated {
-    if is_mediated(policy) {
-        Mediated::Yes
-    } else {
-        Mediated::No
     }
 }
 

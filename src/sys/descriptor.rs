@@ -53,8 +53,8 @@ pub struct Received {
     pub sender: Option<i32>,
 }
 
-/// Most descriptors in one message.
-pub const MOST: usize = 32;
+/// Most descriptors in one message (SCM_MAX_FD, unix(7)).
+pub const MOST: usize = 253;
 
 /// Sends `bytes` and descriptors in one message; never raises SIGPIPE.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<()> {

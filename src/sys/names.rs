@@ -33,6 +33,7 @@ const CONSTANTS: &[(&str, u64)] = numbers![
     IPPROTO_TCP,
     IPPROTO_UDP,
     SOCK_RAW,
+    SOCK_DGRAM,
     SOCK_DCCP,
     MSG_FASTOPEN,
 ];

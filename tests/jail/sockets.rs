@@ -20,9 +20,9 @@ fn abstract_sockets_do_not_cross() {
     place.denies(&[], &connect(&format!("@{name}"), 1), &["ECONNREFUSED", "EPERM"]);
     let name = format!("pinfold-{}", marker());
     let _datagram = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-    place.denies(&[], &connect(&format!("@{name}"), 2), &["ECONNREFUSED", "EPERM"]);
+    place.denies(&[], &connect(&format!("@{name}"), 2), &["EACCES"]);
     let body = "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', '\\0' + argv[1])";
-    place.denies(&[], &Attempt::python(body).with(name), &["ECONNREFUSED", "EPERM"]);
+    place.denies(&[], &Attempt::python(body).with(name), &["EACCES"]);
 }
 
 #[test]
@@ -67,10 +67,42 @@ fn sockets_of_ones_own_work() {
 l = socket.socket(socket.AF_UNIX); l.bind(argv[1] + '/own'); l.listen()
 c = socket.socket(socket.AF_UNIX); c.connect(argv[1] + '/own'); a, _ = l.accept()
 socket.send_fds(c, [b'x'], [0]); os.close(socket.recv_fds(a, 9, 1)[1][0]); os.unlink(argv[1] + '/own')
-d = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); d.bind(argv[1] + '/data')
-socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'x', argv[1] + '/data'); d.recv(1); os.unlink(argv[1] + '/data')
+d, e = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); d.send(b'x'); e.recv(1)
 n = socket.socket(socket.AF_UNIX); n.bind('\\0own'); n.listen(); socket.socket(socket.AF_UNIX).connect('\\0own')
 socket.socketpair()";
         place.allows(&[], &Attempt::python(body).with(folder));
     }
+}
+
+#[test]
+fn a_socket_of_the_host_inside_a_grant_is_not_reachable_unless_it_is_named() {
+    let granted = Place::new();
+    let folder = granted.secrets.to_str().unwrap();
+    let beside = format!("{folder}/s");
+    let cases = [("s", vec![]), (&beside, vec!["--read", folder]), (&beside, vec!["--allow", folder])];
+    for (name, options) in cases {
+        let place = Place::new();
+        let path = place.work.join(name);
+        let _ = std::fs::remove_file(&path);
+        let _listener = UnixListener::bind(&path).unwrap();
+        let attempt = connect(path.to_str().unwrap(), 1);
+        let verdict = place.compare(&attempt, &options, &attempt, &["EACCES"]);
+        assert_eq!(verdict, Verdict::Held, "{name} {options:?}");
+        let profile = place.home.join("named.json");
+        let named = serde_json::json!({"extends": "default", "filesystem": {"unix_socket": [path]}});
+        std::fs::write(&profile, named.to_string()).unwrap();
+        let mut options = options.clone();
+        options.extend(["--profile", profile.to_str().unwrap()]);
+        place.allows(&options, &attempt);
+    }
+}
+
+#[test]
+fn an_addressed_datagram_reaches_no_socket_of_the_host() {
+    let place = Place::new();
+    let path = place.work.join("d");
+    let _listener = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    const SEND: &str = "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', argv[1])";
+    let attempt = Attempt::python(SEND).with(path.to_str().unwrap());
+    assert_eq!(place.compare(&attempt, &[], &attempt, &["EACCES"]), Verdict::Held);
 }

@@ -3,6 +3,7 @@
 use super::{Inside, Stream};
 use crate::base::AbsPath;
 use crate::sandbox::gate::{self, Report};
+use crate::sandbox::layers::seccomp::Mediated;
 use crate::sandbox::layers::{descriptors, landlock};
 use crate::sandbox::plan::{CANARY, Op};
 use nix::errno::Errno;
@@ -47,8 +48,8 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     let before = landlock::read_canary(&canary);
     landlock::apply(inside.policy).map_err(at(|op| matches!(op, Op::Landlock)))?;
     let after = landlock::read_canary(&canary);
-    let on_seccomp = at(|op| matches!(op, Op::Seccomp { .. }));
-    let listener = inside.filters.install(inside.mediated).map_err(on_seccomp)?;
+    let on_seccomp = at(|op| matches!(op, Op::Seccomp));
+    let listener = inside.filters.install(Mediated::Yes).map_err(on_seccomp)?;
     let given: Vec<_> = listener.iter().map(AsRawFd::as_raw_fd).collect();
     gate::send(&inside.control, Report::Filtered, &given).map_err(|errno| (0, errno))?;
     // Verification begins with the next message: the listener must be gone from here by then.

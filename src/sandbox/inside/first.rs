@@ -53,7 +53,7 @@ fn live(inside: &Inside<'_>) -> Step<()> {
         let _ = nix::unistd::setpgid(child, child);
         let _ = nix::unistd::tcsetpgrp(slave, child);
     }
-    let seccomp = inside.position(|op| matches!(op, Op::Seccomp { .. }));
+    let seccomp = inside.position(|op| matches!(op, Op::Seccomp));
     let keep: Vec<RawFd> = std::iter::once(&inside.control)
         .chain(&slave)
         .map(AsRawFd::as_raw_fd)
@@ -78,7 +78,11 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
     for (index, op) in inside.ops.iter().enumerate() {
         let at = |errno| (u16::try_from(index).unwrap_or(u16::MAX), errno);
         match op {
-            Op::Loopback => network::loopback().map_err(at)?,
+            Op::Loopback => {
+                network::loopback().map_err(at)?;
+                // The first thing that is handed out, whatever else is.
+                handed_out.push(network::diag().map_err(at)?);
+            }
             Op::Inlet { port } => handed_out.push(network::inlet(*port).map_err(at)?),
             Op::Terminal => terminal = Some(open_terminal().map_err(at)?),
             Op::Limits(_) => limits::apply(&inside.limits()).map_err(at)?,
@@ -89,7 +93,7 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
         }
     }
     let master = terminal.iter().map(|terminal| terminal.master.as_raw_fd());
-    let given: Vec<RawFd> = master.chain(handed_out.iter().map(AsRawFd::as_raw_fd)).collect();
+    let given: Vec<RawFd> = handed_out.iter().map(AsRawFd::as_raw_fd).chain(master).collect();
     gate::send(&inside.control, Report::Prepared, &given).map_err(|errno| (0, errno))?;
     block_signals().map_err(|errno| (0, errno))?;
     Ok((terminal, handed_out))

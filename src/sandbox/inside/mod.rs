@@ -6,7 +6,7 @@ mod first;
 
 use crate::base::AbsPath;
 use crate::policy::{Limits, Policy};
-use crate::sandbox::layers::seccomp::{Filters, Mediated};
+use crate::sandbox::layers::seccomp::Filters;
 use crate::sandbox::plan::Op;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -20,7 +20,6 @@ pub struct Inside<'a> {
     pub policy: &'a Policy,
     pub files: BTreeMap<AbsPath, Vec<u8>>,
     pub filters: &'a Filters,
-    pub mediated: Mediated,
     /// The program and its arguments.
     pub argv: Vec<CString>,
     /// `NAME=value` strings.

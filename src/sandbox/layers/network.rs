@@ -30,3 +30,13 @@ pub fn stream() -> nix::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     socket(AddressFamily::Inet, SockType::Stream, flags, SockProtocol::Tcp)
 }
+
+/// A socket of this namespace for questions about its Unix sockets (sock_diag(7)).
+pub fn diag() -> nix::Result<OwnedFd> {
+    socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkSockDiag,
+    )
+}

@@ -1,5 +1,6 @@
 //! The thread whose connect is decided: its address, its socket, and its view of the files.
 
+use super::diag::SocketFile;
 use crate::sys::seccomp::Notification;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
@@ -74,7 +75,7 @@ impl Caller {
     }
 
     /// A socket file as the caller would find it, pinned, and an address that names exactly it.
-    pub fn socket_file(&self, path: &Path) -> Result<(Vec<u8>, OwnedFd), Errno> {
+    pub fn pin(&self, path: &Path) -> Result<(Vec<u8>, OwnedFd), Errno> {
         let root = self.open("root")?;
         let path = if path.is_absolute() {
             path.to_owned()
@@ -92,6 +93,11 @@ impl Caller {
         Ok((address, file))
     }
 
+    /// Which file a pinned socket file is, by the caller's mounts.
+    pub fn socket_file(&self, pinned: &OwnedFd) -> Result<SocketFile, Errno> {
+        socket_file(pinned, &format!("/proc/{}/mountinfo", self.tid))
+    }
+
     fn workdir(&self) -> Result<PathBuf, Errno> {
         std::fs::read_link(format!("/proc/{}/cwd", self.tid)).map_err(|_| Errno::ESRCH)
     }
@@ -100,6 +106,29 @@ impl Caller {
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_DIRECTORY;
         nix::fcntl::open(format!("/proc/{}/{name}", self.tid).as_str(), flags, Mode::empty())
     }
+}
+
+/// Which file this is. stat's device number is not the file system's own everywhere (btrfs gives each subvolume one),
+/// but mountinfo's is, and that is what sock_diag compares.
+pub fn socket_file(pinned: &OwnedFd, mountinfo: &str) -> Result<SocketFile, Errno> {
+    let stat = nix::sys::stat::fstat(pinned)?;
+    let info = std::fs::read(format!("/proc/self/fdinfo/{}", pinned.as_raw_fd())).map_err(|_| Errno::EBADF)?;
+    let id = info
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"mnt_id:"));
+    let id = id.ok_or(Errno::EBADF)?.trim_ascii().to_vec();
+    let mounts = std::fs::read(mountinfo).map_err(|_| Errno::ESRCH)?;
+    let lines = mounts
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.split(|byte| *byte == b' '));
+    let mut fields = lines.map(|mut fields| (fields.next(), fields.nth(1)));
+    let device = fields.find_map(|(mount, device)| device.filter(|_| mount == Some(id.as_slice())));
+    let device = device
+        .and_then(|device| std::str::from_utf8(device).ok())
+        .and_then(|device| device.split_once(':'));
+    let (major, minor) = device.ok_or(Errno::EACCES)?;
+    let number = |text: &str| text.parse().map_err(|_| Errno::EACCES);
+    SocketFile::new(number(major)?, number(minor)?, stat.st_ino).ok_or(Errno::EACCES)
 }
 
 /// The low 32 bits as the kernel reads an int argument.

@@ -1,8 +1,10 @@
 //! What an address says, and the one decision about it.
 
+use super::diag::SocketFile;
 use crate::base::Port;
 use nix::errno::Errno;
 use nix::libc;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -36,6 +38,15 @@ pub fn decide(closed: &[Port], destination: &Destination) -> Verdict {
             Verdict::Refuse(Errno::EACCES)
         }
         _ => Verdict::CarryOut,
+    }
+}
+
+/// A socket file is connected to if the policy grants it, or if a socket made inside is bound to it.
+pub fn decide_file(file: SocketFile, granted: &[SocketFile], inside: &BTreeSet<SocketFile>) -> Verdict {
+    if granted.contains(&file) || inside.contains(&file) {
+        Verdict::CarryOut
+    } else {
+        Verdict::Refuse(Errno::EACCES)
     }
 }
 
@@ -73,9 +84,10 @@ impl Destination {
 
 #[cfg(test)]
 mod tests {
-    use super::{Destination, Verdict, decide};
+    use super::{Destination, SocketFile, Verdict, decide, decide_file};
     use crate::base::Port;
     use nix::errno::Errno;
+    use std::collections::BTreeSet;
 
     fn address(family: i32, rest: &[u8]) -> Vec<u8> {
         [&u16::try_from(family).unwrap().to_ne_bytes()[..], rest].concat()
@@ -94,6 +106,22 @@ mod tests {
         }
         let other = Destination::Internet { port: 20_001 };
         assert_eq!(decide(&closed, &other), Verdict::CarryOut);
+    }
+
+    #[test]
+    fn a_socket_file_needs_a_grant_or_a_socket_inside() {
+        let file = |ino| SocketFile { dev: 1, ino };
+        let inside = BTreeSet::from([file(2)]);
+        assert_eq!(decide_file(file(1), &[file(1)], &inside), Verdict::CarryOut);
+        assert_eq!(decide_file(file(2), &[file(1)], &inside), Verdict::CarryOut);
+        assert_eq!(
+            decide_file(file(3), &[file(1)], &inside),
+            Verdict::Refuse(Errno::EACCES)
+        );
+        assert_eq!(
+            decide_file(SocketFile { dev: 2, ino: 2 }, &[], &inside),
+            Verdict::Refuse(Errno::EACCES)
+        );
     }
 
     #[test]

@@ -6,13 +6,16 @@
 
 mod caller;
 mod destination;
+mod diag;
 
-use crate::base::Port;
+use crate::base::{AbsPath, Port};
 use caller::Caller;
-use destination::{Destination, Verdict, decide};
+use destination::{Destination, Verdict, decide, decide_file};
+use diag::SocketFile;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::Mode;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,11 +23,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Blocking connects that may be under way at once for one sandbox; one more gets `EAGAIN`.
 const MOST_BLOCKING: usize = 256;
 
+/// What is decided by.
+#[derive(Debug)]
+pub struct Rules {
+    /// Ports that nothing inside may connect to.
+    pub closed: Vec<Port>,
+    /// Sockets of the host that are granted by path.
+    pub granted: Vec<AbsPath>,
+    /// A sock_diag socket of the sandbox's network namespace.
+    pub diag: OwnedFd,
+}
+
 /// Serves one sandbox on a thread of its own until nothing in it is left.
-pub fn start(listener: OwnedFd, closed: Vec<Port>) -> std::io::Result<()> {
+pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<()> {
+    let granted = rules.granted.iter().filter_map(|path| granted_file(path)).collect();
     let mediator = Arc::new(Mediator {
         listener,
-        closed,
+        closed: rules.closed,
+        granted,
+        diag: rules.diag,
         blocking: AtomicUsize::new(0),
     });
     std::thread::Builder::new()
@@ -34,9 +51,21 @@ pub fn start(listener: OwnedFd, closed: Vec<Port>) -> std::io::Result<()> {
         .map(drop)
 }
 
+/// The file that a granted path names now; it was bound into the sandbox a moment ago.
+fn granted_file(path: &AbsPath) -> Option<SocketFile> {
+    let file = nix::fcntl::open(
+        path.as_path(),
+        OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW,
+        Mode::empty(),
+    );
+    caller::socket_file(&file.ok()?, "/proc/self/mountinfo").ok()
+}
+
 struct Mediator {
     listener: OwnedFd,
     closed: Vec<Port>,
+    granted: Vec<SocketFile>,
+    diag: OwnedFd,
     blocking: AtomicUsize,
 }
 
@@ -116,7 +145,11 @@ fn prepare(mediator: &Mediator, id: u64, caller: &Caller) -> Result<Job, Errno> 
     let blocks = internet && !flags.contains(OFlag::O_NONBLOCK);
     match destination {
         Destination::Path(path) => {
-            let (address, pinned) = caller.socket_file(&path)?;
+            let (address, pinned) = caller.pin(&path)?;
+            let file = caller.socket_file(&pinned)?;
+            if let Verdict::Refuse(errno) = decide_file(file, &mediator.granted, &diag::bound(&mediator.diag)?) {
+                return Err(errno);
+            }
             Ok(Job {
                 socket,
                 address,

@@ -42,6 +42,15 @@ pub fn connect_unix(path: &OsStr) -> Found {
     super::plain(UnixAddr::new(path).and_then(|address| connect_any(&address)))
 }
 
+/// Sends an empty datagram to a socket with a path, without a connect.
+pub fn unix_datagram(path: &OsStr) -> Found {
+    let sent = std::os::unix::net::UnixDatagram::unbound().and_then(|end| end.send_to(&[], path));
+    match sent {
+        Ok(_) => (Tried::Done, String::new()),
+        Err(error) => io(&error),
+    }
+}
+
 /// Connects to a socket in the abstract namespace.
 pub fn connect_abstract(name: &OsStr) -> Found {
     super::plain(UnixAddr::new_abstract(name.as_bytes()).and_then(|address| connect_any(&address)))
