@@ -1,7 +1,7 @@
 //! Finds every process of a launch: through its PID namespace, not only through parents, so that one that was
 //! re-parented, made a session of its own or forked twice cannot hide.
 
-use super::proc::namespaces::inode;
+use super::proc::namespaces::{self, inode};
 use super::proc::status::{Status, start_ticks};
 use super::proc::{Entry, ReadError, Reading, pids};
 use super::subject::{Birth, Subject, Which};
@@ -49,6 +49,10 @@ pub fn read(subject: &Subject, mut member: impl FnMut(Found)) -> Reading<Tree> {
     let own = inode(&Entry::own()?, "ns/pid")?;
     let mut others = BTreeMap::new();
     for pid in pids()? {
+        // Most processes are in our own namespace: one look at each, and only the others are opened and read.
+        if namespaces::glance(pid) == Ok(own) {
+            continue;
+        }
         let entry = match Entry::open(pid) {
             Err(ReadError::Ended) => continue,
             entry => entry?,

@@ -67,6 +67,13 @@ impl Entry {
             .map_err(failed(what))
     }
 
+    /// The text of one link of a process that is not held open.
+    pub fn link_of(pid: Pid, what: &'static str) -> Reading<Vec<u8>> {
+        nix::fcntl::readlink(format!("/proc/{pid}/{what}").as_str())
+            .map(OsStringExt::into_vec)
+            .map_err(failed(what))
+    }
+
     /// The text of a link whose name is not a constant, below `what`.
     pub fn link_below(&self, what: &'static str, path: &CStr) -> Reading<Vec<u8>> {
         readlinkat(&self.folder, path)
