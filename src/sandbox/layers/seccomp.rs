@@ -1,13 +1,14 @@
 //! seccomp: the rules of `profiles/seccomp/*.json` as filters, installed last (seccomp(2)).
 //!
-//! Three kinds of filter: a guard against foreign ABIs and unknown calls, one filter for each error number that the
-//! rules give, and, where connect is mediated, one that hands it to the supervisor.
+//! Three kinds of filter: a flat one (`flat`) with everything that one comparison decides, one filter for each error
+//! number of the rules that need more, and, where connect is mediated, one that hands it to the supervisor.
 
-use crate::sys::names::{Call, NEWEST_CALL, call, constant};
+mod flat;
+
+use crate::sys::names::{Call, call, constant};
 use nix::errno::Errno;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, sock_filter,
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -63,6 +64,8 @@ pub enum FilterError {
     Backend(#[from] seccompiler::BackendError),
     #[error("seccomp rules: this architecture has no filter backend")]
     Architecture,
+    #[error("seccomp rules: too many for one filter")]
+    Length,
 }
 
 impl crate::base::Explain for FilterError {
@@ -82,29 +85,31 @@ impl Filters {
     /// Compiles the shipped rules for this machine.
     pub fn compile() -> Result<Filters, FilterError> {
         let rules: Rules = serde_json::from_str(BASE)?;
-        let mut plain = vec![guard()];
-        let mut by_errno: BTreeMap<&str, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
+        let mut flat = Vec::new();
+        let mut by_errno: BTreeMap<u32, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
         for rule in &rules.rules {
-            let calls = by_errno.entry(&rule.errno).or_default();
+            let errno = errno_number(&rule.errno).ok_or_else(|| rule.unknown(&rule.errno))?;
+            let test = flat_test(rule)?;
             for name in &rule.calls {
-                let unknown = || FilterError::Unknown {
-                    rule: rule.name.clone(),
-                    word: name.clone(),
-                };
-                let Call::Number(number) = call(name).ok_or_else(unknown)? else {
+                let Call::Number(number) = call(name).ok_or_else(|| rule.unknown(name))? else {
                     continue;
                 };
-                let slot = calls.entry(number).or_default();
-                slot.extend(alternatives(rule)?);
+                if let Some(test) = test {
+                    flat.push(flat::Deny {
+                        call: u32::try_from(number).map_err(|_| rule.unknown(name))?,
+                        test,
+                        errno,
+                    });
+                } else {
+                    let calls = by_errno.entry(errno).or_default();
+                    calls.entry(number).or_default().extend(alternatives(rule)?);
+                }
             }
         }
+        let mut plain = vec![flat::assemble(&flat).ok_or(FilterError::Length)?];
         let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| FilterError::Architecture)?;
         for (errno, calls) in by_errno {
-            let number = errno_number(errno).ok_or_else(|| FilterError::Unknown {
-                rule: "errno".into(),
-                word: errno.into(),
-            })?;
-            let action = SeccompAction::Errno(number);
+            let action = SeccompAction::Errno(errno);
             let filter = SeccompFilter::new(calls, SeccompAction::Allow, action, arch)?;
             plain.push(filter.try_into()?);
         }
@@ -139,6 +144,33 @@ pub enum Mediated {
     No,
 }
 
+/// What decides a rule without conditions, or with one about bits of one argument; nothing for any other rule.
+fn flat_test(rule: &Rule) -> Result<Option<flat::Test>, FilterError> {
+    match rule.when.as_slice() {
+        [] => Ok(Some(flat::Test::Always)),
+        [one] if one.mask.is_none() && one.is_one_of.is_empty() && one.is_none_of.is_empty() => {
+            let mut bits = 0;
+            for word in &one.any_bits {
+                let bit = constant(word).and_then(|bit| u32::try_from(bit).ok());
+                bits |= bit
+                    .filter(|bit| bit.is_power_of_two())
+                    .ok_or_else(|| rule.unknown(word))?;
+            }
+            Ok((bits != 0).then_some(flat::Test::AnyBit { arg: one.arg, bits }))
+        }
+        _ => Ok(None),
+    }
+}
+
+impl Rule {
+    fn unknown(&self, word: &str) -> FilterError {
+        FilterError::Unknown {
+            rule: self.name.clone(),
+            word: word.to_owned(),
+        }
+    }
+}
+
 /// The alternatives of a rule, each a conjunction that the backend can test; a call without conditions has none,
 /// which the backend reads as "always".
 fn alternatives(rule: &Rule) -> Result<Vec<SeccompRule>, FilterError> {
@@ -159,12 +191,7 @@ fn alternatives(rule: &Rule) -> Result<Vec<SeccompRule>, FilterError> {
 }
 
 fn choices(rule: &Rule, condition: &Condition) -> Result<Vec<Vec<SeccompCondition>>, FilterError> {
-    let number = |word: &String| {
-        constant(word).ok_or_else(|| FilterError::Unknown {
-            rule: rule.name.clone(),
-            word: word.clone(),
-        })
-    };
+    let number = |word: &String| constant(word).ok_or_else(|| rule.unknown(word));
     let compare = |op, value| SeccompCondition::new(condition.arg, SeccompCmpArgLen::Dword, op, value);
     let mask = condition.mask.as_ref().map(number).transpose()?;
     let mut choices = Vec::new();
@@ -199,51 +226,13 @@ fn errno_number(name: &str) -> Option<u32> {
     u32::try_from(errno as i32).ok()
 }
 
-const LOAD_WORD: u16 = 0x20;
-const JUMP_IF_EQUAL: u16 = 0x15;
-const JUMP_IF_ABOVE: u16 = 0x25;
-const RETURN: u16 = 0x06;
-const NUMBER_AT: u32 = 0;
-const ARCH_AT: u32 = 4;
-const ALLOW: u32 = 0x7fff_0000;
-const NOTIFY: u32 = 0x7fc0_0000;
-const FAIL: u32 = 0x0005_0000;
-
-#[cfg(target_arch = "x86_64")]
-const ARCH: u32 = 0xc000_003e;
-#[cfg(target_arch = "aarch64")]
-const ARCH: u32 = 0xc000_00b7;
-
-const fn step(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
-    sock_filter { code, jt, jf, k }
-}
-
-/// x32 calls (bit 30 set) and calls newer than the rules: ENOSYS. A 32-bit call has another architecture, for which the
-/// rule filters themselves end the process.
-fn guard() -> BpfProgram {
-    let no_such_call = FAIL | Errno::ENOSYS as u32;
-    vec![
-        step(LOAD_WORD, 0, 0, ARCH_AT),
-        step(JUMP_IF_EQUAL, 0, 2, ARCH),
-        step(LOAD_WORD, 0, 0, NUMBER_AT),
-        step(JUMP_IF_ABOVE, 0, 1, NEWEST_CALL),
-        step(RETURN, 0, 0, no_such_call),
-        step(RETURN, 0, 0, ALLOW),
-    ]
-}
-
 /// Hands connect to the supervisor.
 fn mediate() -> BpfProgram {
     let connect = match call("connect") {
         Some(Call::Number(number)) => u32::try_from(number).unwrap_or(u32::MAX),
         _ => u32::MAX,
     };
-    vec![
-        step(LOAD_WORD, 0, 0, NUMBER_AT),
-        step(JUMP_IF_EQUAL, 0, 1, connect),
-        step(RETURN, 0, 0, NOTIFY),
-        step(RETURN, 0, 0, ALLOW),
-    ]
+    flat::mediating(connect)
 }
 
 #[cfg(test)]

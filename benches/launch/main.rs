@@ -1,0 +1,56 @@
+//! What one enclosed launch costs: start-up beside other ways to run a command, where the time goes, memory,
+//! verification of many processes, and connects.
+//!
+//! Every figure stands beside a ratio of the same run; the numbers of one machine say little about another.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod enclosed;
+mod memory;
+mod phases;
+mod startup;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Pinfold's program, built with the same profile as this one.
+const PINFOLD: &str = env!("CARGO_BIN_EXE_pinfold");
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|word| word == enclosed::CONNECTS) {
+        return enclosed::connects();
+    }
+    let tables: [(&str, Table); 5] = [
+        ("start-up", startup::table),
+        ("where the time of `pinfold run -- /bin/true` goes", phases::table),
+        ("memory that Pinfold adds for one sandbox", memory::table),
+        ("verification", enclosed::verification),
+        ("connect on the sandbox's own loopback", enclosed::connecting),
+    ];
+    let mut failed = false;
+    for (name, table) in tables {
+        println!("== {name}");
+        if let Err(error) = table() {
+            eprintln!("{name}: {error}");
+            failed = true;
+        }
+        println!();
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Measures, and prints one table.
+type Table = fn() -> Outcome;
+
+/// A table was printed, or why not.
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Median and 95th percentile in milliseconds; zeros if there is nothing.
+fn summary(times: &mut [Duration]) -> (f64, f64) {
+    times.sort_unstable();
+    let at = |share: usize| {
+        let index = times.len().saturating_sub(1) * share / 100;
+        times.get(index).map_or(0.0, |time| time.as_secs_f64() * 1e3)
+    };
+    (at(50), at(95))
+}
