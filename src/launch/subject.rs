@@ -81,16 +81,30 @@ pub fn handed_out(facts: &Facts) -> BTreeSet<Port> {
     ports.collect()
 }
 
+/// Parts of names whose variables hold secrets, and names whose variables lead to something of the person's session.
+/// Only these are looked for inside: an honest wrapper sets the same `PWD` or `JAVA_HOME` as the launcher had.
+const SECRETS: [&str; 6] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "_KEY"];
+const HANDLES: [&str; 7] = [
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "GPG_AGENT_INFO",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "TMUX",
+    "TMUX_PANE",
+    "HERDR_",
+];
+
 fn environment(policy: &Policy) -> EnvSubject {
     let allowed: BTreeSet<OsString> = policy.environment.0.keys().cloned().collect();
-    let launcher: Vec<_> = std::env::vars_os().collect();
-    let tokens = launcher.iter().filter(|(name, value)| {
-        let name = name.to_string_lossy().to_uppercase();
-        let secret = ["TOKEN", "SECRET", "PASSWORD", "_KEY"]
-            .iter()
-            .any(|word| name.contains(word));
-        secret && value.len() >= 8 && policy.environment.0.values().all(|passed| passed != value)
-    });
+    let named = |name: &OsString| name.to_string_lossy().to_uppercase();
+    let is_secret = |name: &OsString| SECRETS.iter().any(|word| named(name).contains(word));
+    let is_handle = |name: &OsString| HANDLES.iter().any(|handle| named(name).starts_with(handle));
+    let launcher = std::env::vars_os().filter(|(name, _)| is_secret(name) || is_handle(name));
+    let launcher: Vec<_> = launcher.collect();
+    let passed = |value: &OsString| policy.environment.0.values().any(|passed| passed == value);
+    let tokens = launcher
+        .iter()
+        .filter(|(name, value)| is_secret(name) && value.len() >= 8 && !passed(value));
     let tokens = tokens.map(|(_, value)| value.clone()).collect();
     EnvSubject {
         allowed,

@@ -327,13 +327,25 @@ fn read_command(found: &Found) -> Reading<OfCommand> {
     Ok(OfCommand {
         pid: found.pid,
         limits: limits.map_err(|_| ReadError::Malformed("limits"))?,
+        environment: environment(&found.entry)?,
+    })
+}
+
+/// The command's environment as it was executed; empty where it cannot say anything.
+fn environment(entry: &Entry) -> Reading<Vec<u8>> {
+    let given = match entry.read("environ") {
         // Shut for a program that has made itself undumpable, which none can be made from outside: it hides from us
         // what it was given, and gains nothing.
-        environment: match found.entry.read("environ") {
-            Err(ReadError::Unreadable {
-                errno: Errno::EACCES, ..
-            }) => Vec::new(),
-            read => read?,
-        },
-    })
+        Err(ReadError::Unreadable {
+            errno: Errno::EACCES, ..
+        }) => return Ok(Vec::new()),
+        read => read?,
+    };
+    let own = Entry::own()?;
+    let program = |entry: &Entry| entry.object("exe", c"exe").map(|object| (object.dev, object.ino));
+    // Released but not executed yet: still our own program, with our own environment, which exec takes away.
+    if given == own.read("environ")? && program(entry)? == program(&own)? {
+        return Ok(Vec::new());
+    }
+    Ok(given)
 }

@@ -79,7 +79,11 @@ fn a_socket_of_the_host_inside_a_grant_is_not_reachable_unless_it_is_named() {
     let granted = Place::new();
     let folder = granted.secrets.to_str().unwrap();
     let beside = format!("{folder}/s");
-    let cases = [("s", vec![]), (&beside, vec!["--read", folder]), (&beside, vec!["--allow", folder])];
+    let cases = [
+        ("s", vec![]),
+        (&beside, vec!["--read", folder]),
+        (&beside, vec!["--allow", folder]),
+    ];
     for (name, options) in cases {
         let place = Place::new();
         let path = place.work.join(name);
