@@ -1,13 +1,16 @@
 //! The real OpenCode in a real tmux pane: a whole turn, what its tool can see, and what is left afterwards.
 
 use crate::agent::{model, opencode};
-use crate::pane::Tmux;
-use crate::place::{LIMIT, Place, bridge_of, command_of, finished, signal, until};
+use crate::pane::{Terminal, Tmux};
+use crate::place::{LIMIT, Place, bridge_of, command_of, finished, pinfold, signal, until};
 use nix::sys::signal::Signal;
 use pinfold::agent::scripted::{Script, Server, Step};
+use rand::RngExt as _;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// It takes several seconds of processor time to start.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -84,7 +87,7 @@ fn prompt(tmux: &Tmux<'_>, pane: &str, text: &str, end: &str) {
         || {
             if !tmux.screen(pane).contains(text) {
                 tmux.run(["send-keys", "-t", pane, "-l", text]);
-                std::thread::sleep(std::time::Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(500));
             }
             tmux.screen(pane).contains(text).then_some(())
         },
@@ -157,6 +160,31 @@ fn an_agent_works_in_its_sandboxes_and_leaves_nothing_however_it_ends() {
         "the bridge ended without recording its exit"
     );
     place.nothing_is_left();
+}
+
+#[test]
+fn a_bridge_that_is_killed_at_any_moment_of_a_real_start_leaves_no_process() {
+    let Some(opencode) = opencode() else { return };
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for _ in 0..5 {
+        let place = Place::new();
+        let (_server, service) = model(&place, Script::Prompted);
+        let mut terminal = Terminal::open();
+        let (program, words) = (pinfold(), ["start", "--host", "terminal", &service, "--binary"]);
+        let words = words.map(OsStr::new);
+        let pid = terminal.lead(
+            &place,
+            &[&[program.as_os_str()], &words[..], &[opencode.as_os_str()]].concat(),
+        );
+        let delay = Duration::from_millis(rand::rng().random_range(0..8000));
+        std::thread::sleep(delay);
+        signal(pid, Signal::SIGKILL);
+        terminal.status();
+        place.nothing_is_left();
+        let states = place.sessions();
+        let right = |session: &Value| matches!(session["lifecycleState"].as_str(), Some("failed" | "provisional"));
+        assert!(states.iter().all(right), "{delay:?}: {states:#?}");
+    }
 }
 
 /// Seen with `--nocapture`.
