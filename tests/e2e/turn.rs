@@ -16,6 +16,7 @@ use std::time::Duration;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const TOKEN: &str = "token-of-the-launcher-4711";
+const HOST_PROCESS: &str = "86111";
 const SECRET: &str = "nobody may read this";
 
 /// What the model asks the agent's shell to do: honest work, and attempts to get out. Every line of its output is one
@@ -33,7 +34,7 @@ cat SECRET_FILE >/dev/null 2>&1 && echo "secret: read" || echo "secret: denied"
 cat marker-of-the-project >/dev/null 2>&1 && echo "project: read" || echo "project: denied"
 cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' > /tmp/words
 grep -q -x serve /tmp/words && echo "own processes: seen"
-grep -q FIRST"$()"SECOND /tmp/words && echo "host processes: seen" || echo "host processes: hidden"
+grep -q -x 86"$()"111 /tmp/words && echo "host processes: seen" || echo "host processes: hidden"
 cat /proc/[0-9]*/environ 2>/dev/null | grep -q TOKEN && echo "token: read" || echo "token: hidden"
 echo evil > .git/hooks/pre-commit 2>/dev/null && echo "hook: written" || echo "hook: denied"
 setsid nohup sh -c 'trap "" HUP TERM INT; while :; do sleep 3600; done' >/dev/null 2>&1 &
@@ -41,14 +42,8 @@ echo "end: reached"
 "#;
 
 fn script(secret: &Path) -> Script {
-    let own = std::env::current_exe().unwrap();
-    // In two parts: the shell's own command line must not have it whole.
-    let own = own.file_name().unwrap().to_str().unwrap().to_owned();
-    let (first, second) = own.split_at(own.len() / 2);
     let probe = PROBE
         .replace("SECRET_FILE", &format!("'{}'", secret.display()))
-        .replace("FIRST", first)
-        .replace("SECOND", second)
         .replace("TOKEN", TOKEN);
     let background =
         "setsid nohup sh -c 'trap \"\" HUP TERM; while :; do sleep 3600; done' >/dev/null 2>&1 & echo started";
@@ -113,6 +108,8 @@ fn an_agent_works_in_its_sandboxes_and_leaves_nothing_however_it_ends() {
     std::fs::create_dir_all(place.project.join(".git/hooks")).unwrap();
     let (server, service) = model(&place, script(&secret));
     let tmux = Tmux::start(&place);
+    // A process of the host that the agent's tool looks for, by a word that its own command line does not have whole.
+    tmux.run(["new-window", "-d", "-t", "main", "sleep", HOST_PROCESS]);
     let binary = opencode.to_str().unwrap();
     let words = ["--binary", binary, service.as_str()];
 
@@ -222,6 +219,11 @@ fn check_answers(said: &str, session: &Value, place: &Place) {
     assert_eq!(made, "made by the agent\n");
     assert!(!place.project.join(".git/hooks/pre-commit").exists());
     // The controls of what was denied: it can be done out here.
+    let words = std::process::Command::new("sh")
+        .args(["-c", "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'"])
+        .output();
+    let words = String::from_utf8_lossy(&words.unwrap().stdout).into_owned();
+    assert!(words.lines().any(|word| word == HOST_PROCESS));
     assert_eq!(std::fs::read_to_string(place.home().join("secret")).unwrap(), SECRET);
 }
 
