@@ -13,6 +13,7 @@ use fs2::FileExt;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -56,8 +57,8 @@ pub struct Installation<'a> {
 
 impl Installation<'_> {
     /// Installs the pinned version and gives the path of the program. One installation at a time; the second waits
-    /// and then begins anew.
-    pub fn run(self, progress: &mut dyn FnMut(Progress)) -> Result<AbsPath, InstallError> {
+    /// and then begins anew. `progress` may break it off, at each second that has passed at the latest.
+    pub fn run(self, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<AbsPath, InstallError> {
         let start = Instant::now();
         let mut clock = Clock {
             start,
@@ -79,14 +80,15 @@ impl Installation<'_> {
         remove(&fresh)?;
         fs::create_dir(&fresh).map_err(files("make", &fresh))?;
         let spec = format!("{package}@{PINNED}");
-        (clock.progress)(Progress::Step(format!("installing {spec} into {}", home.display())));
+        clock.tell(Progress::Step(format!("installing {spec} into {}", home.display())))?;
         let outcome = self
             .install(&npm, &fresh, &spec, &mut clock)
             .and_then(|()| verify(&fresh, &package))
             .and_then(|()| put_in_place(&fresh, &home));
         let cleared = remove(&fresh);
         outcome.and(cleared)?;
-        (clock.progress)(Progress::Step(format!("installed OpenCode {PINNED}")));
+        // Whoever breaks off now gets what is there already.
+        let _ = clock.tell(Progress::Step(format!("installed OpenCode {PINNED}")));
         Ok(AbsPath::new(program_in(&home, &package))?)
     }
 
@@ -146,11 +148,18 @@ struct Clock<'a> {
     start: Instant,
     limit: Duration,
     told: u64,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
 
 impl Clock<'_> {
-    /// Sleeps for a tick; an error once the time is over.
+    fn tell(&mut self, news: Progress) -> Result<(), InstallError> {
+        match (self.progress)(news) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(InstallError::BrokenOff),
+        }
+    }
+
+    /// Sleeps for a tick; an error once the time is over or nobody wants to wait.
     fn tick(&mut self, doing: &'static str) -> Result<(), InstallError> {
         let elapsed = self.start.elapsed();
         if elapsed >= self.limit {
@@ -161,23 +170,23 @@ impl Clock<'_> {
         }
         if elapsed.as_secs() > self.told {
             self.told = elapsed.as_secs();
-            (self.progress)(Progress::Elapsed(self.told));
+            self.tell(Progress::Elapsed(self.told))?;
         }
         std::thread::sleep(TICK.min(self.limit - elapsed));
         Ok(())
     }
 
-    /// Waits for the child's end; kills it when the time is over.
+    /// Waits for the child's end; kills it when the time is over or nobody wants to wait.
     fn wait(&mut self, child: &mut Child, npm: &Path) -> Result<ExitStatus, InstallError> {
         loop {
             if let Some(status) = child.try_wait().map_err(files("wait for", npm))? {
                 return Ok(status);
             }
-            if let Err(late) = self.tick("npm was running") {
+            if let Err(reason) = self.tick("npm was running") {
                 // Already gone is as good as killed, and the wait only collects it.
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(late);
+                return Err(reason);
             }
         }
     }

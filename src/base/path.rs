@@ -3,6 +3,7 @@
 use super::text::visible;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
+use std::hash::{Hash, Hasher};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -17,9 +18,23 @@ pub enum PathError {
     Nul(PathBuf),
 }
 
-/// An absolute path with no `.`, `..`, doubled slash or NUL. It may still name a link, or nothing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// An absolute path with no `.`, `..`, doubled or trailing slash or NUL. It may still name a link, or nothing.
+///
+/// There is one spelling of each, so that paths are compared as bytes: a launch compares thousands of pairs.
+#[derive(Debug, Clone, Eq, PartialOrd, Ord)]
 pub struct AbsPath(PathBuf);
+
+impl PartialEq for AbsPath {
+    fn eq(&self, other: &AbsPath) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Hash for AbsPath {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
 
 impl AbsPath {
     /// Checks and normalises without touching the file system.
@@ -31,10 +46,17 @@ impl AbsPath {
         if path.as_os_str().as_encoded_bytes().contains(&0) {
             return Err(PathError::Nul(path.to_owned()));
         }
-        if path.components().any(|c| c == Component::ParentDir) {
+        let below = path.as_os_str().as_bytes().strip_prefix(b"/").unwrap_or_default();
+        let mut names = below.split(|byte| *byte == b'/');
+        if names.clone().any(|name| name == b"..") {
             return Err(PathError::Parent(path.to_owned()));
         }
-        Ok(AbsPath(path.components().filter(|c| *c != Component::CurDir).collect()))
+        let is_plain = below.is_empty() || names.all(|name| !name.is_empty() && name != b".");
+        Ok(AbsPath(if is_plain {
+            path.to_owned()
+        } else {
+            path.components().filter(|c| *c != Component::CurDir).collect()
+        }))
     }
     /// `/`.
     pub fn root() -> AbsPath {
@@ -50,15 +72,20 @@ impl AbsPath {
     }
     /// Whether this is `other` or lies below it, by whole components.
     pub fn is_within(&self, other: &AbsPath) -> bool {
-        self.0.starts_with(&other.0)
+        let rest = self.bytes().strip_prefix(other.bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || other.bytes() == b"/")
     }
     /// The folder above, or nothing for `/`.
     pub fn parent(&self) -> Option<AbsPath> {
         self.0.parent().map(|p| AbsPath(p.to_owned()))
     }
+    fn bytes(&self) -> &[u8] {
+        self.0.as_os_str().as_bytes()
+    }
     /// This path without its leading slash: what is opened below a new root.
     pub fn below_root(&self) -> &Path {
-        self.0.strip_prefix("/").unwrap_or(&self.0)
+        let below = self.bytes().strip_prefix(b"/");
+        below.map_or(&self.0, |below| Path::new(OsStr::from_bytes(below)))
     }
 }
 
@@ -153,6 +180,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn bytes_compare_as_components_do(one in "/([a./-]{0,6})", other in "/([a./-]{0,6})") {
+            if let (Ok(a), Ok(b)) = (AbsPath::new(&one), AbsPath::new(&other)) {
+                prop_assert_eq!(a == b, a.as_path() == b.as_path());
+                prop_assert_eq!(a.is_within(&b), a.as_path().starts_with(b.as_path()));
+                prop_assert_eq!(a.as_path(), Path::new(&one));
+                prop_assert_eq!(a.below_root(), a.as_path().strip_prefix("/").unwrap());
+                let again = AbsPath::new(a.as_path()).unwrap();
+                prop_assert_eq!(again.as_path().as_os_str(), a.as_path().as_os_str());
+            }
+        }
+
         #[test]
         fn every_path_survives_json(bytes in proptest::collection::vec(1u8.., 0..40)) {
             let mut raw = b"/".to_vec();

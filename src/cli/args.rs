@@ -259,10 +259,17 @@ pub struct Bridge {
     pub launch: LaunchId,
 }
 
-/// One attempt.
+/// One attempt, many, or what they are made on.
 #[derive(Debug, Args)]
 pub struct Probe {
-    pub name: String,
+    /// Read a JSON array of attempts on standard input
+    #[arg(long, conflicts_with = "name")]
+    pub batch: bool,
+    /// Make and hold the doctor's targets until standard input ends
+    #[arg(long, conflicts_with_all = ["name", "batch"])]
+    pub targets: bool,
+    #[arg(required_unless_present_any = ["batch", "targets"])]
+    pub name: Option<String>,
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub arguments: Vec<OsString>,
 }

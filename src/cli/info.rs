@@ -4,6 +4,7 @@ use super::Outcome;
 use super::args::Select;
 use super::list::{shown, state, store, verification};
 use super::output::{say, say_json};
+use crate::base::AbsPath;
 use crate::base::text::visible;
 use crate::launch::control::{select, stop as stop_session, verify as verify_session};
 use crate::state::{Lifecycle, Record, Timings};
@@ -57,75 +58,56 @@ pub fn stop(args: Select) -> Outcome {
     Ok(ExitCode::from(u8::from(!ended)))
 }
 
+/// What is known, a row each; what is not known has no row.
 fn lines(record: &Record) -> Vec<String> {
-    let mut lines = vec![
-        format!("session    {}", record.session_name),
-        format!("state      {}", state(record)),
-        format!("pane       {} ({})", visible(record.pane_id.as_str()), record.host),
-        format!(
-            "agent      {} {}",
-            record.agent,
-            record.agent_version.as_deref().unwrap_or("(version not known yet)")
+    let path = |path: &Option<AbsPath>| path.as_ref().map(|path| visible(path.as_path()));
+    let version = record.agent_version.as_deref().unwrap_or("(version not known yet)");
+    let client = record.client_profile.as_deref().unwrap_or("none");
+    let exit = record
+        .last_exit_code
+        .filter(|_| record.lifecycle_state == Lifecycle::Exited);
+    let rows = [
+        ("session", Some(record.session_name.clone())),
+        ("state", Some(state(record))),
+        (
+            "pane",
+            Some(format!("{} ({})", visible(record.pane_id.as_str()), record.host)),
         ),
-        format!("folder     {}", visible(record.local_path.as_path())),
-        format!(
-            "profiles   server {}, client {}",
-            record.profile,
-            record.client_profile.as_deref().unwrap_or("none")
+        ("agent", Some(format!("{} {version}", record.agent))),
+        ("folder", Some(visible(record.local_path.as_path()))),
+        ("profiles", Some(format!("server {}, client {client}", record.profile))),
+        ("verified", Some(verification(record))),
+        (
+            "port",
+            record.port.map(|port| format!("{port}, in the two sandboxes only")),
         ),
-        format!("verified   {}", verification(record)),
+        (
+            "bridge",
+            record.bridge.as_ref().map(|bridge| format!("process {}", bridge.pid)),
+        ),
+        ("server log", path(&record.server_log)),
+        ("network", path(&record.network_log)),
+        (
+            "error",
+            record
+                .last_error
+                .as_ref()
+                .map(|error| format!("{} ({})", error.message, error.kind)),
+        ),
+        ("start", record.timings.as_ref().and_then(timings)),
+        ("exit", exit.map(|code| code.to_string())),
     ];
-    lines.extend(
-        findings(record)
-            .into_iter()
-            .map(|finding| format!("           {finding}")),
-    );
-    lines.extend(
-        record
-            .port
-            .map(|port| format!("port       {port}, in the two sandboxes only")),
-    );
-    lines.extend(
-        record
-            .bridge
-            .as_ref()
-            .map(|bridge| format!("bridge     process {}", bridge.pid)),
-    );
-    lines.extend(
-        record
-            .server_log
-            .as_ref()
-            .map(|log| format!("server log {}", visible(log.as_path()))),
-    );
-    lines.extend(
-        record
-            .network_log
-            .as_ref()
-            .map(|log| format!("network    {}", visible(log.as_path()))),
-    );
-    lines.extend(
-        record
-            .last_error
-            .as_ref()
-            .map(|error| format!("error      {} ({})", error.message, error.kind)),
-    );
-    lines.extend(record.timings.as_ref().and_then(timings));
-    if record.lifecycle_state == Lifecycle::Exited {
-        lines.extend(record.last_exit_code.map(|code| format!("exit       {code}")));
-    }
-    lines.extend(
-        record
-            .changed
-            .iter()
-            .map(|path| format!("changed    {}", visible(path.as_path()))),
-    );
-    lines
+    let single = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let problems = findings(record).into_iter().map(|finding| ("finding", finding));
+    let changed = record.changed.iter().map(|path| ("changed", visible(path.as_path())));
+    let all = single.chain(problems).chain(changed);
+    all.map(|(name, value)| format!("{name:<11}{value}")).collect()
 }
 
 fn timings(timings: &Timings) -> Option<String> {
     let (ready, verified) = (timings.ready_ms?, timings.verified_ms?);
     Some(format!(
-        "start      {verified} ms until both were verified, {ready} ms of them the agent's own"
+        "{verified} ms until both were verified, {ready} ms of them the agent's own"
     ))
 }
 

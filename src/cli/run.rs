@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// The descriptor that was named is not one to write to.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +29,8 @@ impl Explain for StatusFd {
     }
 }
 
-/// Runs it, and passes its exit status on.
-pub fn run(args: Run) -> Outcome {
+/// Runs it, and passes its exit status on. `begun` is when this process entered `main`.
+pub fn run(args: Run, begun: Instant) -> Outcome {
     let mut status = args.status_fd.map(open).transpose()?;
     let setting = Setting::find()?;
     let program = args.command.first().cloned().unwrap_or_default();
@@ -42,7 +43,7 @@ pub fn run(args: Run) -> Outcome {
             warn(paths);
         }
         if let Some(status) = status.as_mut() {
-            let _ = writeln!(status, "{}", event(&progress));
+            let _ = writeln!(status, "{}", timed(event(&progress), begun));
         }
     })?;
     Ok(passed_on(exit, &program))
@@ -77,9 +78,19 @@ pub fn warn(paths: &[crate::base::AbsPath]) {
     }
 }
 
+/// The same with `us`: microseconds since this process entered `main`, on the monotonic clock.
+fn timed(mut event: serde_json::Value, begun: Instant) -> serde_json::Value {
+    let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    if let Some(event) = event.as_object_mut() {
+        event.insert("us".into(), us.into());
+    }
+    event
+}
+
 fn event(progress: &Progress<'_>) -> serde_json::Value {
     use serde_json::json;
     match progress {
+        Progress::Resolved => json!({"event": "resolved"}),
         Progress::Held { launch, first, command } => {
             json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command})
         }

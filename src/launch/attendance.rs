@@ -88,6 +88,12 @@ impl<'a> Attendance<'a> {
         }
     }
 
+    /// Not longer than this.
+    pub fn within(mut self, limit: Duration) -> Attendance<'a> {
+        self.deadline = Some(Instant::now() + limit);
+        self
+    }
+
     /// Until a command ends or a verification fails; `seen` gets every round of reports.
     pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> Outcome {
         let outcome = loop {
@@ -143,7 +149,8 @@ impl<'a> Attendance<'a> {
                     Signal::SIGHUP => HURRY,
                     _ => return,
                 };
-                self.deadline.get_or_insert_with(|| Instant::now() + limit);
+                let end = Instant::now() + limit;
+                self.deadline = Some(self.deadline.map_or(end, |deadline| deadline.min(end)));
             }
         }
     }

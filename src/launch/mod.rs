@@ -3,11 +3,14 @@
 
 pub mod attendance;
 pub mod begin;
+mod captured;
 mod changed;
 pub mod control;
+pub mod doctor;
 mod interrupted;
 mod mediation;
 mod pair;
+pub mod preview;
 mod readiness;
 mod record;
 pub mod run;

@@ -24,6 +24,8 @@ pub const DEFAULT_PROFILE: &str = "default";
 /// What happens on the way, for `--status-fd`.
 #[derive(Debug)]
 pub enum Progress<'a> {
+    /// The policy is frozen; the sandbox is made next.
+    Resolved,
     Held {
         launch: &'a LaunchId,
         first: i32,
@@ -82,6 +84,7 @@ pub fn enclosed(
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
     let before = changed::absent(policy);
+    tell(Progress::Resolved);
     let mut jailed = spawn(policy, order(policy, argv))?;
     tell(Progress::Held {
         launch,

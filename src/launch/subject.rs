@@ -8,12 +8,11 @@ use crate::sandbox::layers::mounts::{NODES, PROC_COVERED, PROC_READ_ONLY};
 use crate::sandbox::plan::Op;
 use crate::verify::{
     Attempted, Birth, EnvSubject, Filters, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject, Subject,
-    Which, Writing,
+    Which, Writing, mount_points,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The facts could not be read from the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +113,7 @@ fn rule(target: &AbsPath, kind: MountKind, writing: Writing) -> Vec<MountRule> {
     }]
 }
 
-fn of_op(op: &Op, host: &[PathBuf]) -> Vec<MountRule> {
+fn of_op(op: &Op, host: &[AbsPath]) -> Vec<MountRule> {
     match op {
         Op::Root => rule(&AbsPath::root(), MountKind::Memory, Writing::ReadOnly),
         Op::Scratch { at, .. } => rule(at, MountKind::Memory, Writing::Allowed),
@@ -147,13 +146,11 @@ fn of_op(op: &Op, host: &[PathBuf]) -> Vec<MountRule> {
 }
 
 /// A bind carries what is mounted below its source along.
-fn with_below(source: &AbsPath, at: &AbsPath, kind: MountKind, writing: Writing, host: &[PathBuf]) -> Vec<MountRule> {
+fn with_below(source: &AbsPath, at: &AbsPath, kind: MountKind, writing: Writing, host: &[AbsPath]) -> Vec<MountRule> {
     let mut rules = rule(at, kind, writing);
-    for below in host
-        .iter()
-        .filter(|mount| *mount != source.as_path() && mount.starts_with(source))
-    {
-        let target = below.strip_prefix(source).ok().map(|rest| at.as_path().join(rest));
+    for below in host.iter().filter(|mount| *mount != source && mount.is_within(source)) {
+        let rest = below.as_path().strip_prefix(source).ok();
+        let target = rest.map(|rest| at.as_path().join(rest));
         if let Some(Ok(target)) = target.map(AbsPath::new) {
             rules.extend(rule(&target, kind, writing));
         }
@@ -200,32 +197,8 @@ fn devices() -> Vec<MountRule> {
 }
 
 /// The host's mount points, each once.
-fn host_mounts() -> Vec<PathBuf> {
-    let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
-    let points = mounts.into_iter().flatten().map(|mount| unescaped(&mount.mount_point));
-    let points: BTreeSet<PathBuf> = points.collect();
+fn host_mounts() -> Vec<AbsPath> {
+    let points = mount_points().unwrap_or_default().into_iter();
+    let points: BTreeSet<AbsPath> = points.filter_map(|point| AbsPath::new(point).ok()).collect();
     points.into_iter().collect()
-}
-
-/// mountinfo writes space, tab, newline and backslash as three octal digits (proc_pid_mountinfo(5)).
-fn unescaped(path: &Path) -> PathBuf {
-    let mut bytes = path.as_os_str().as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    while let Some((first, rest)) = bytes.split_first() {
-        let octal = rest
-            .get(..3)
-            .filter(|_| *first == b'\\')
-            .and_then(|digits| std::str::from_utf8(digits).ok());
-        match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(byte) => {
-                out.push(byte);
-                bytes = rest.get(3..).unwrap_or_default();
-            }
-            None => {
-                out.push(*first);
-                bytes = rest;
-            }
-        }
-    }
-    OsString::from_vec(out).into()
 }

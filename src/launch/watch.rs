@@ -4,6 +4,7 @@ use crate::verify::{Report, Subject, running};
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long the short interval is kept.
@@ -19,11 +20,21 @@ pub struct Round {
     pub asked: bool,
 }
 
-/// A verification thread; dropped, it ends.
+/// A verification thread; dropped, it has ended: the next sandbox of this process needs it to have one thread.
 pub struct Watch {
-    wishes: Sender<()>,
+    wishes: Option<Sender<()>>,
     rounds: Receiver<Round>,
     wake: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.wishes.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
 }
 
 impl Watch {
@@ -33,8 +44,13 @@ impl Watch {
         let (wishes, wished) = channel();
         let (sender, rounds) = channel();
         let work = move || watch(&subjects, &wished, &sender, &mut std::fs::File::from(bell));
-        std::thread::Builder::new().name("verify".into()).spawn(work)?;
-        Ok(Watch { wishes, rounds, wake })
+        let thread = std::thread::Builder::new().name("verify".into()).spawn(work)?;
+        Ok(Watch {
+            wishes: Some(wishes),
+            rounds,
+            wake,
+            thread: Some(thread),
+        })
     }
 
     /// What to poll.
@@ -44,7 +60,9 @@ impl Watch {
 
     /// Asks for a verification now.
     pub fn ask(&self) {
-        let _ = self.wishes.send(());
+        if let Some(wishes) = &self.wishes {
+            let _ = wishes.send(());
+        }
     }
 
     /// The rounds since the last call, after a wake-up.

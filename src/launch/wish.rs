@@ -92,7 +92,7 @@ impl Wish {
         Ok(policy)
     }
 
-    fn request(&self, additions: Additions, setting: &Setting) -> Result<Request, Fault> {
+    pub(super) fn request(&self, additions: Additions, setting: &Setting) -> Result<Request, Fault> {
         let grant = |flag: &str, path: &OsString, access| CommandGrant {
             flag: flag.into(),
             path: path.into(),
@@ -132,7 +132,7 @@ fn env_wish(text: &OsStr) -> EnvWish {
     }
 }
 
-fn name_the_broker(policy: &mut Policy) {
+pub(super) fn name_the_broker(policy: &mut Policy) {
     if policy.network.mode != Network::Brokered {
         return;
     }

@@ -25,6 +25,14 @@ impl LiveHost {
     }
 }
 
+impl LiveHost {
+    /// The same host with more variables in the launcher's environment, so that their way inside can be tried.
+    pub fn with_variables(mut self, variables: Vec<(OsString, OsString)>) -> LiveHost {
+        self.environment.extend(variables);
+        self
+    }
+}
+
 impl Default for LiveHost {
     fn default() -> Self {
         LiveHost::new()

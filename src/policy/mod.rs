@@ -10,6 +10,7 @@ mod live;
 mod memory;
 pub mod net;
 pub mod profile;
+mod remembered;
 mod resolve;
 mod walk;
 mod why;

@@ -12,8 +12,10 @@ pub enum Report {
     Failed { op: u16, errno: Errno },
     /// The first process has applied its part; the terminal and the inlets come with it.
     Prepared,
-    /// The command is held at the gate; the mediator's listener comes with it, and the canary's error numbers before
-    /// and after Landlock (0: it could be read).
+    /// The command has put on its filters; the mediator's listener comes with it, if there is one.
+    Filtered,
+    /// The command is held at the gate and has nothing open any more that it did not get; with the canary's error
+    /// numbers before and after Landlock (0: it could be read).
     Held { before: i32, after: i32 },
     /// The first process has put on its own part, and only reaps and relays from here on.
     Tending,
@@ -51,6 +53,7 @@ impl Report {
             Report::Killed { signal } => (6, 0, signal, 0),
             Report::Stopped => (7, 0, 0, 0),
             Report::Tending => (8, 0, 0, 0),
+            Report::Filtered => (9, 0, 0, 0),
         };
         let mut bytes = [0; LENGTH];
         bytes[0] = tag;
@@ -80,6 +83,7 @@ impl Report {
             6 => Report::Killed { signal: a & 0x7f },
             7 => Report::Stopped,
             8 => Report::Tending,
+            9 => Report::Filtered,
             _ => return None,
         })
     }
@@ -161,6 +165,7 @@ mod tests {
             Report::Killed { signal: 9 },
             Report::Stopped,
             Report::Tending,
+            Report::Filtered,
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }

@@ -40,6 +40,10 @@ impl Leash {
     pub(super) fn new(first: Pid, pidfd: OwnedFd) -> Leash {
         Leash { first, pidfd }
     }
+    /// The first process, as the host numbers it.
+    pub fn first(&self) -> Pid {
+        self.first
+    }
     /// The first process, by descriptor.
     pub fn pidfd(&self) -> &OwnedFd {
         &self.pidfd

@@ -4,7 +4,9 @@
 pub mod attend;
 pub mod door;
 pub mod egress;
+mod failure;
 mod gate;
+mod held;
 mod inside;
 mod jailed;
 pub mod layers;
@@ -13,6 +15,7 @@ pub mod plan;
 mod spawn;
 pub mod terminal;
 
+pub use failure::{SpawnError, describe};
 pub use inside::Stream;
 pub use jailed::{Exit, Facts, Jailed, Leash, ReleaseError, Running, Told};
-pub use spawn::{Doors, Order, SpawnError, describe, planned, spawn};
+pub use spawn::{Doors, Order, planned, spawn};

@@ -89,6 +89,26 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// The layer that this step belongs to; none for the gate and what is around it.
+    pub fn layer(&self) -> Option<&'static str> {
+        Some(match self {
+            Op::Namespaces | Op::MapIds { .. } | Op::Hostname(_) => "namespaces",
+            Op::Root | Op::Scratch { .. } | Op::Sealed { .. } | Op::File { .. } | Op::Link { .. } => "mounts",
+            Op::Bind { .. } | Op::Proc | Op::Devices | Op::Pin { .. } => "mounts",
+            Op::Protect { .. } | Op::Mask { .. } | Op::Seal => "mounts",
+            Op::Loopback | Op::Inlet { .. } => "network",
+            Op::Limits(_) => "limits",
+            Op::NoNewPrivileges => "privileges",
+            Op::DropCapabilities => "capabilities",
+            Op::CloseDescriptors => "descriptors",
+            Op::Landlock => "landlock",
+            Op::Seccomp { .. } => "seccomp",
+            Op::Terminal | Op::Gate | Op::Exec { .. } => return None,
+        })
+    }
+}
+
 /// What the plan needs beside the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {

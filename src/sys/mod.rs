@@ -13,6 +13,7 @@ pub mod pidfd;
 pub mod probe;
 pub mod seccomp;
 pub mod socket;
+pub mod support;
 pub mod terminal;
 
 /// Turns a raw return value into a result.

@@ -19,6 +19,7 @@ const CONSTANTS: &[(&str, u64)] = numbers![
     S_IFCHR,
     S_IFBLK,
     S_ISUID,
+    O_CREAT,
     TIOCSTI,
     TIOCLINUX,
     TIOCCONS,
@@ -36,8 +37,14 @@ const CONSTANTS: &[(&str, u64)] = numbers![
     MSG_FASTOPEN,
 ];
 
-/// Constants that libc does not have (or calls deprecated): CLONE_NEWTIME (linux/sched.h), and the part of a socket's type that is not flags.
-const OWN: &[(&str, u64)] = &[("CLONE_NEWTIME", 0x80), ("SOCK_TYPE_MASK", 0xf), ("SOCK_PACKET", 10)];
+/// Constants that libc does not have (or calls deprecated): CLONE_NEWTIME (linux/sched.h), the part of a socket's type
+/// that is not flags, and the bit of O_TMPFILE that is not O_DIRECTORY (asm-generic/fcntl.h).
+const OWN: &[(&str, u64)] = &[
+    ("CLONE_NEWTIME", 0x80),
+    ("SOCK_TYPE_MASK", 0xf),
+    ("SOCK_PACKET", 10),
+    ("__O_TMPFILE", 0o20_000_000),
+];
 
 macro_rules! calls {
     ($($name:literal => $number:ident),* $(,)?) => {
@@ -65,7 +72,7 @@ const CALLS: &[(&str, libc::c_long)] = calls![
     "clock_settime" => SYS_clock_settime, "clock_adjtime" => SYS_clock_adjtime, "adjtimex" => SYS_adjtimex,
     "sethostname" => SYS_sethostname, "setdomainname" => SYS_setdomainname, "vhangup" => SYS_vhangup,
     "fanotify_init" => SYS_fanotify_init, "lookup_dcookie" => SYS_lookup_dcookie, "nfsservctl" => SYS_nfsservctl,
-    "mknodat" => SYS_mknodat, "fchmod" => SYS_fchmod, "fchmodat" => SYS_fchmodat, "ioctl" => SYS_ioctl,
+    "openat" => SYS_openat, "openat2" => SYS_openat2, "mknodat" => SYS_mknodat, "fchmod" => SYS_fchmod, "fchmodat" => SYS_fchmodat, "ioctl" => SYS_ioctl,
     "socket" => SYS_socket, "connect" => SYS_connect, "sendto" => SYS_sendto, "sendmsg" => SYS_sendmsg,
     "sendmmsg" => SYS_sendmmsg,
 ];
@@ -75,7 +82,7 @@ const CALLS: &[(&str, libc::c_long)] = calls![
 #[rustfmt::skip]
 const OLDER: &[(&str, libc::c_long)] = calls![
     "uselib" => SYS_uselib, "ioperm" => SYS_ioperm, "iopl" => SYS_iopl, "modify_ldt" => SYS_modify_ldt,
-    "mknod" => SYS_mknod, "chmod" => SYS_chmod,
+    "mknod" => SYS_mknod, "chmod" => SYS_chmod, "open" => SYS_open, "creat" => SYS_creat,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER: &[(&str, libc::c_long)] = &[];
@@ -84,7 +91,17 @@ const OLDER: &[(&str, libc::c_long)] = &[];
 const NEWER: &[(&str, libc::c_long)] = &[("fchmodat2", 452), ("statmount", 457), ("listmount", 458)];
 
 /// Names that a rule may use although this architecture never had the call.
-const FOREIGN: &[&str] = &["uselib", "ioperm", "iopl", "modify_ldt", "mknod", "chmod", "vm86"];
+const FOREIGN: &[&str] = &[
+    "uselib",
+    "ioperm",
+    "iopl",
+    "modify_ldt",
+    "mknod",
+    "chmod",
+    "open",
+    "creat",
+    "vm86",
+];
 
 /// The highest call number that was looked at when the rules were written (Linux 6.16); anything above is unknown.
 pub const NEWEST_CALL: u32 = 469;

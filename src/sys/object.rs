@@ -1,4 +1,5 @@
-//! What a descriptor or path refers to, with the mount it was reached through; `std` and nix leave the mount out.
+//! What a descriptor or path refers to, with the mount it was reached through, and whether two threads share their
+//! descriptors: neither `std` nor nix can tell.
 
 use nix::sys::stat::makedev;
 use std::ffi::CStr;
@@ -43,4 +44,49 @@ pub fn object_at(dir: BorrowedFd<'_>, path: &CStr) -> io::Result<Object> {
             seen.stx_mnt_id
         },
     })
+}
+
+/// Whether two threads, by the caller's numbers, have one table of descriptors (`kcmp`). A kernel without the call, or
+/// a thread that is gone, is an error: look at both then.
+pub fn share_descriptors(first: i32, second: i32) -> io::Result<bool> {
+    const KCMP_FILES: i32 = 2;
+    // SAFETY: the call takes no pointer; the last two arguments are unused for this kind of comparison.
+    match unsafe { libc::syscall(libc::SYS_kcmp, first, second, KCMP_FILES, 0_u64, 0_u64) } {
+        -1 => Err(io::Error::last_os_error()),
+        order => Ok(order == 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{object_at, share_descriptors};
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::MetadataExt as _;
+
+    #[test]
+    fn an_object_is_what_stat_says_and_names_its_mount() {
+        let root = std::fs::File::open("/dev").unwrap();
+        let seen = object_at(root.as_fd(), c"null").unwrap();
+        let known = std::fs::metadata("/dev/null").unwrap();
+        assert_eq!(
+            (seen.dev, seen.ino, seen.mode, seen.rdev),
+            (known.dev(), known.ino(), known.mode(), known.rdev())
+        );
+        assert_ne!(seen.mount, object_at(root.as_fd(), c"/proc").unwrap().mount);
+        assert_eq!(
+            object_at(root.as_fd(), c"none").unwrap_err().kind(),
+            std::io::ErrorKind::NotFound
+        );
+    }
+
+    #[test]
+    fn threads_share_descriptors_and_processes_do_not() {
+        let own = std::process::id().try_into().unwrap();
+        let shared = std::thread::spawn(move || share_descriptors(own, nix::unistd::gettid().as_raw()));
+        assert!(shared.join().unwrap().unwrap());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(!share_descriptors(own, child.id().try_into().unwrap()).unwrap());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }

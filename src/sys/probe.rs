@@ -2,7 +2,10 @@
 //! it makes nothing that outlives the process and changes nothing outside it.
 
 use nix::errno::Errno;
+use nix::sys::socket::MsgFlags;
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 /// Turns a raw result into the errno, or closes what was opened.
 fn opened(result: libc::c_long) -> Result<(), Errno> {
@@ -102,6 +105,47 @@ pub fn mount_new() -> Result<(), Errno> {
     // SAFETY: the name is a NUL-terminated constant.
     opened(unsafe { libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), FSOPEN_CLOEXEC) })
 }
+
+/// `clone3` without its structure: where the call can be reached the kernel refuses that as invalid, which counts as
+/// success here, and makes no process.
+pub fn clone3() -> Result<(), Errno> {
+    // SAFETY: the kernel looks at the size, which is 0, before it looks at the pointer.
+    match Errno::result(unsafe { libc::syscall(libc::SYS_clone3, std::ptr::null::<libc::clone_args>(), 0_usize) }) {
+        Err(Errno::EINVAL) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// `name_to_handle_at` with room for no byte of the handle: `EOVERFLOW` where there is one.
+pub fn file_handle(path: &OsStr) -> Result<(), Errno> {
+    let path = CString::new(path.as_bytes()).map_err(|_| Errno::EINVAL)?;
+    // `struct file_handle`: its size and its type, then no byte.
+    let mut handle = [0_u32; 2];
+    let mut mount = 0_i32;
+    // SAFETY: the path is NUL-terminated; the kernel writes the two words of the handle and one integer, all of which
+    // outlive the call.
+    Errno::result(unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            handle.as_mut_ptr(),
+            &raw mut mount,
+            0_i32,
+        )
+    })
+    .map(drop)
+}
+
+/// `syslog` asking for the size of the kernel's log (syslog(2), action 10).
+pub fn syslog() -> Result<(), Errno> {
+    const SIZE_BUFFER: i32 = 10;
+    // SAFETY: this action takes no buffer.
+    Errno::result(unsafe { libc::syscall(libc::SYS_syslog, SIZE_BUFFER, std::ptr::null::<u8>(), 0_i32) }).map(drop)
+}
+
+/// The flag of a send that connects.
+pub const FAST_OPEN: MsgFlags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
 
 /// How the request number of a terminal injection is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use nix::pty::Winsize;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 /// The size in cells and pixels.
 pub fn size(terminal: impl AsFd) -> nix::Result<Winsize> {
@@ -42,4 +44,17 @@ pub fn unlock(master: impl AsFd) -> nix::Result<u32> {
     // SAFETY: TIOCGPTN writes one unsigned int, which lives over the call.
     super::check(unsafe { libc::ioctl(raw, libc::TIOCGPTN, std::ptr::from_mut(&mut number)) }.into())?;
     Ok(number)
+}
+
+/// Has the command lead a session of its own whose controlling terminal is its standard input; without a terminal there,
+/// starting it fails.
+pub fn lead_session(command: &mut Command) -> &mut Command {
+    let lead = || {
+        nix::unistd::setsid()?;
+        // SAFETY: the argument is a plain 0: do not steal.
+        super::check(unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCSCTTY, 0) }.into())?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes two system calls, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(lead) }
 }

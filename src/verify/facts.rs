@@ -1,14 +1,17 @@
 //! Everything that is read for one verification, before anything is judged.
 
-use super::proc::descriptors::{self, Descriptor};
+use super::proc::descriptors::{self, Descriptor, KernelDevs};
 use super::proc::mountinfo::{self, Mount};
 use super::proc::namespaces::{self, Namespaces};
 use super::proc::net::Tables;
 use super::proc::status::Status;
 use super::proc::{Entry, ReadError, Reading};
-use super::tree::{Found, Tree};
-use super::{Finding, Role};
+use super::subject::{Identity, Subject};
+use super::tree::{self, Found};
+use super::{Finding, Process, Role};
 use crate::base::Pid;
+use crate::sys::object::{Object, share_descriptors};
+use nix::errno::Errno;
 use procfs::FromRead as _;
 use procfs::process::Limits;
 use std::collections::BTreeSet;
@@ -19,6 +22,7 @@ pub struct Thread {
     pub id: i32,
     pub status: Status,
     pub namespaces: Namespaces,
+    /// Empty where it shares the table of the first thread.
     pub descriptors: Vec<Descriptor>,
     /// The mounts that its root and working folder are on.
     pub standing_on: [u64; 2],
@@ -60,9 +64,10 @@ pub struct OfCommand {
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub own: Namespaces,
-    /// The file system of memory without a name (memfd), which every process may have.
-    pub memory_dev: u64,
+    pub devs: KernelDevs,
     pub members: Vec<Member>,
+    /// Processes that live and could not be read.
+    pub unread: Vec<Process>,
     pub shared: Option<Shared>,
     pub command: Option<OfCommand>,
     /// Our own network namespace's sockets; read only if the sandbox holds sockets at all.
@@ -70,45 +75,97 @@ pub struct Facts {
     pub findings: Vec<Finding>,
 }
 
-/// Reads what `tree` found.
-pub fn read(tree: &Tree) -> Reading<Facts> {
-    let mut facts = Facts {
-        own: Namespaces::own()?,
-        memory_dev: memory_dev()?,
-        members: Vec::with_capacity(tree.members.len()),
-        shared: None,
-        command: None,
-        host: None,
-        findings: Vec::new(),
-    };
-    for found in &tree.members {
-        match patiently(&found.entry, || read_member(found)) {
-            Ok(member) => facts.members.push(member),
-            Err(ReadError::Ended) => {}
-            Err(error) => facts.fail("namespaces", Some(found.pid), &error),
+/// Whether there are sockets whose peers and owners have to be looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sockets {
+    None,
+    Some,
+}
+
+/// Finds every process of the sandbox and reads all there is to know.
+pub fn read(subject: &Subject) -> Reading<Facts> {
+    let mut facts = Facts::new()?;
+    let mut sources = Vec::new();
+    let tree = tree::read(subject, |found| {
+        facts.add(&found);
+        if found.role != Role::Tool {
+            sources.push(found);
         }
+    })?;
+    facts.findings.extend(tree.findings);
+    let command = sources.iter().find(|found| found.role == Role::Command);
+    let init = sources.iter().find(|found| found.role == Role::Init);
+    let sockets = facts.has_sockets(subject);
+    facts.add_shared(command.into_iter().chain(init), sockets);
+    if let Some(command) = command {
+        facts.add_command(command);
     }
-    if let Some(found) = shared_source(tree) {
-        match patiently(&found.entry, || read_shared(&found.entry)) {
-            Ok(shared) => facts.shared = Some(shared),
-            Err(ReadError::Ended) => {}
-            Err(error) => facts.fail("mounts", Some(found.pid), &error),
-        }
-    }
-    if let Some(found) = tree.members.iter().find(|m| m.role == Role::Command) {
-        match patiently(&found.entry, || read_command(found)) {
-            Ok(command) => facts.command = Some(command),
-            Err(ReadError::Ended) => {}
-            Err(error) => facts.fail("environment", Some(found.pid), &error),
-        }
-    }
-    if facts.sockets().next().is_some() {
+    if sockets == Sockets::Some {
         facts.host = Some(Tables::read(&Entry::own()?)?);
     }
     Ok(facts)
 }
 
 impl Facts {
+    /// Nothing yet but ourselves.
+    pub fn new() -> Reading<Facts> {
+        Ok(Facts {
+            own: Namespaces::own()?,
+            devs: KernelDevs::learn()?,
+            members: Vec::new(),
+            unread: Vec::new(),
+            shared: None,
+            command: None,
+            host: None,
+            findings: Vec::new(),
+        })
+    }
+
+    /// Reads one process.
+    pub fn add(&mut self, found: &Found) {
+        match patiently(&found.entry, || read_member(found, self.devs)) {
+            Ok(member) => self.members.push(member),
+            Err(ReadError::Ended) => {}
+            Err(error) => {
+                let (pid, role, parent) = (found.pid, found.role, found.status.parent);
+                self.unread.push(Process {
+                    pid,
+                    parent,
+                    role,
+                    command: String::new(),
+                    confined: false,
+                });
+                self.fail("namespaces", Some(pid), &error);
+            }
+        }
+    }
+
+    /// Through the command if it is there, else the init: both have the sandbox's mounts and network, which is checked
+    /// of all.
+    fn add_shared<'a>(&mut self, sources: impl Iterator<Item = &'a Found>, sockets: Sockets) {
+        let mut problem = None;
+        for found in sources {
+            match patiently(&found.entry, || read_shared(&found.entry, sockets)) {
+                Ok(shared) => {
+                    self.shared = Some(shared);
+                    return;
+                }
+                Err(error) => problem = Some((found.pid, error)),
+            }
+        }
+        if let Some((pid, error)) = problem.filter(|(_, error)| *error != ReadError::Ended) {
+            self.fail("mounts", Some(pid), &error);
+        }
+    }
+
+    fn add_command(&mut self, found: &Found) {
+        match patiently(&found.entry, || read_command(found)) {
+            Ok(command) => self.command = Some(command),
+            Err(ReadError::Ended) => {}
+            Err(error) => self.fail("environment", Some(found.pid), &error),
+        }
+    }
+
     fn fail(&mut self, check: &'static str, pid: Option<Pid>, error: &ReadError) {
         self.findings.push(Finding {
             check,
@@ -124,6 +181,21 @@ impl Facts {
                 .iter()
                 .flat_map(move |t| t.descriptors.iter().map(move |d| (m, d)))
         })
+    }
+
+    /// Whether a process of the sandbox holds any but the launch's own, which are known by device and inode.
+    fn has_sockets(&self, subject: &Subject) -> Sockets {
+        let is_gate = |object: &Object| {
+            subject.gate.contains(&Identity {
+                dev: object.dev,
+                ino: object.ino,
+            })
+        };
+        let mut sockets = self.descriptors().filter(|(_, d)| d.kind == descriptors::Kind::Socket);
+        match sockets.any(|(_, d)| !is_gate(&d.object)) {
+            true => Sockets::Some,
+            false => Sockets::None,
+        }
     }
 
     /// Each socket descriptor's inode.
@@ -153,18 +225,22 @@ fn patiently<T>(entry: &Entry, read: impl Fn() -> Reading<T>) -> Reading<T> {
     last
 }
 
-fn read_member(found: &Found) -> Reading<Member> {
+fn read_member(found: &Found, devs: KernelDevs) -> Reading<Member> {
     let arguments = found.entry.read("cmdline")?;
-    let mut threads = Vec::new();
+    let mut threads: Vec<Thread> = Vec::new();
     if found.status.threads <= 1 {
-        threads.extend(read_thread(&found.entry, found.pid.get(), Some(&found.status))?);
+        let look = Look {
+            found,
+            table: Table::Own(devs),
+        };
+        threads.extend(look.read(&found.entry, found.pid.get(), found.status.clone())?);
     } else {
         for id in found.entry.numbers("task")? {
-            let entry = match found.entry.thread(id) {
-                Err(ReadError::Ended) => continue,
-                entry => entry?,
-            };
-            threads.extend(patiently_thread(&entry, id)?);
+            let shares = threads
+                .first()
+                .is_some_and(|first| share_descriptors(first.id, id).unwrap_or(false));
+            let table = if shares { Table::OfFirst } else { Table::Own(devs) };
+            threads.extend(Look { found, table }.read_sibling(id)?);
         }
     }
     Ok(Member {
@@ -176,43 +252,62 @@ fn read_member(found: &Found) -> Reading<Member> {
     })
 }
 
-fn patiently_thread(entry: &Entry, id: i32) -> Reading<Option<Thread>> {
-    match read_thread(entry, id, None) {
-        // Only an ending thread has no namespaces, or no folder, left.
-        Err(ReadError::Ended) => Ok(None),
-        other => other,
+/// How one thread is to be looked at.
+struct Look<'a> {
+    found: &'a Found,
+    table: Table,
+}
+
+/// Whose table of descriptors a thread has.
+#[derive(Clone, Copy)]
+enum Table {
+    Own(KernelDevs),
+    /// The first thread's, which is read already.
+    OfFirst,
+}
+
+impl Look<'_> {
+    /// Nothing for a thread that has ended or is ending: only such a one has no namespaces or working folder left, and
+    /// the kernel takes them from none that will ever run a program's instruction again.
+    fn read_sibling(&self, id: i32) -> Reading<Option<Thread>> {
+        let entry = match self.found.entry.thread(id) {
+            Err(ReadError::Ended) => return Ok(None),
+            entry => entry?,
+        };
+        let read = entry.read("status").and_then(|bytes| Status::parse(&bytes));
+        match read.and_then(|status| self.read(&entry, id, status)) {
+            Err(ReadError::Ended) => Ok(None),
+            Err(_) if entry.thread_has_ended() => Ok(None),
+            read => read,
+        }
+    }
+
+    fn read(&self, entry: &Entry, id: i32, status: Status) -> Reading<Option<Thread>> {
+        if status.is_dead() {
+            return Ok(None);
+        }
+        let namespaces = Namespaces::read_rest(entry, self.found.pid_namespace)?;
+        let descriptors = match self.table {
+            Table::Own(devs) => match descriptors::read(entry, devs) {
+                Err(ReadError::Unreadable {
+                    errno: Errno::EACCES, ..
+                }) => descriptors::duplicated(id, status.table, devs)?,
+                read => read?,
+            },
+            Table::OfFirst => Vec::new(),
+        };
+        let standing_on = [entry.object("root", c"root")?.mount, entry.object("cwd", c"cwd")?.mount];
+        Ok(Some(Thread {
+            id,
+            status,
+            namespaces,
+            descriptors,
+            standing_on,
+        }))
     }
 }
 
-/// Nothing for a thread that has ended. A thread that is ending loses its namespaces first, and the kernel takes them
-/// from no thread that will ever run a program's instruction again: that reads as `Ended`.
-fn read_thread(entry: &Entry, id: i32, known: Option<&Status>) -> Reading<Option<Thread>> {
-    let status = match known {
-        Some(status) => status.clone(),
-        None => Status::parse(&entry.read("status")?)?,
-    };
-    if status.is_dead() {
-        return Ok(None);
-    }
-    let namespaces = Namespaces::read(entry)?;
-    let descriptors = descriptors::read(entry)?;
-    let standing_on = [entry.object("root", c"root")?.mount, entry.object("cwd", c"cwd")?.mount];
-    Ok(Some(Thread {
-        id,
-        status,
-        namespaces,
-        descriptors,
-        standing_on,
-    }))
-}
-
-/// The command if it is there, else the init: both have the sandbox's mounts and network, which is checked of all.
-fn shared_source(tree: &Tree) -> Option<&Found> {
-    let living = |role| tree.members.iter().find(|m| m.role == role && !m.status.is_dead());
-    living(Role::Command).or_else(|| living(Role::Init))
-}
-
-fn read_shared(entry: &Entry) -> Reading<Shared> {
+fn read_shared(entry: &Entry, sockets: Sockets) -> Reading<Shared> {
     Ok(Shared {
         mounts: mountinfo::parse(&entry.read("mountinfo")?)?,
         proc_shows: entry
@@ -220,7 +315,10 @@ fn read_shared(entry: &Entry) -> Reading<Shared> {
             .and_then(|text| namespaces::parse(&text).ok_or(ReadError::Malformed("root/proc"))),
         uid_map: entry.read("uid_map")?,
         gid_map: entry.read("gid_map")?,
-        network: Tables::read(entry)?,
+        network: match sockets {
+            Sockets::None => Tables::interfaces(entry)?,
+            Sockets::Some => Tables::read(entry)?,
+        },
     })
 }
 
@@ -229,16 +327,13 @@ fn read_command(found: &Found) -> Reading<OfCommand> {
     Ok(OfCommand {
         pid: found.pid,
         limits: limits.map_err(|_| ReadError::Malformed("limits"))?,
-        environment: found.entry.read("environ")?,
+        // Shut for a program that has made itself undumpable, which none can be made from outside: it hides from us
+        // what it was given, and gains nothing.
+        environment: match found.entry.read("environ") {
+            Err(ReadError::Unreadable {
+                errno: Errno::EACCES, ..
+            }) => Vec::new(),
+            read => read?,
+        },
     })
-}
-
-fn memory_dev() -> Reading<u64> {
-    use nix::sys::memfd::{MFdFlags, memfd_create};
-    let unreadable = |errno| ReadError::Unreadable {
-        what: "a file in memory",
-        errno,
-    };
-    let file = memfd_create(c"pinfold", MFdFlags::MFD_CLOEXEC).map_err(unreadable)?;
-    nix::sys::stat::fstat(&file).map(|seen| seen.st_dev).map_err(unreadable)
 }

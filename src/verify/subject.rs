@@ -1,6 +1,7 @@
 //! What a sandbox should look like: plain data that the launch collects, and that every check is held against.
 
 use super::proc::namespaces::Namespaces;
+use super::proc::{Entry, Reading, status};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::Limits;
 use std::collections::BTreeSet;
@@ -20,6 +21,14 @@ pub struct Birth {
     pub pid: Pid,
     /// Field 22 of `/proc/PID/stat`: clock ticks after boot.
     pub start_ticks: u64,
+}
+
+impl Birth {
+    /// That of a process, read now: right after it was made, while its number cannot have been given away.
+    pub fn of(pid: Pid) -> Reading<Birth> {
+        let start_ticks = status::start_ticks(&Entry::open(pid)?.read("stat")?)?;
+        Ok(Birth { pid, start_ticks })
+    }
 }
 
 /// Which process of the sandbox the command is.
@@ -152,9 +161,9 @@ pub struct Subject {
     pub filters: Filters,
     /// `st_dev` of the sandbox's own devpts; nothing if it has none.
     pub terminal: Option<u64>,
-    /// Objects from outside that may be descriptors 0 to 2: a log, a pipe.
+    /// Objects from outside that are the command's descriptors 0 to 2: a log, a pipe. What it starts may hold copies.
     pub standard: BTreeSet<Identity>,
-    /// The gate and status descriptors: allowed above 2 on the held command and on the init.
+    /// The gate and status descriptors: on the command and the init they may have any number.
     pub gate: BTreeSet<Identity>,
     /// Everything that may be mounted, `/` included.
     pub mounts: Vec<MountRule>,

@@ -1,7 +1,7 @@
 //! Finds every process of a launch: through its PID namespace, not only through parents, so that one that was
 //! re-parented, made a session of its own or forked twice cannot hide.
 
-use super::proc::namespaces::inode;
+use super::proc::namespaces::{self, inode};
 use super::proc::status::{Status, start_ticks};
 use super::proc::{Entry, ReadError, Reading, pids};
 use super::subject::{Birth, Subject, Which};
@@ -14,18 +14,25 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Found {
     pub pid: Pid,
     pub role: Role,
+    /// Inode of the PID namespace it is in, which no task can leave.
+    pub pid_namespace: u64,
     pub status: Status,
     pub entry: Entry,
 }
 
-/// What one pass over /proc found.
+/// What one pass over /proc found, beside the members themselves.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// Sorted by pid.
-    pub members: Vec<Found>,
-    /// Descendants of the init that are in another PID namespace.
-    pub strays: Vec<Pid>,
+    members: BTreeMap<i32, Known>,
+    /// The init is not who it should be, or descendants of the launch are in another PID namespace.
     pub findings: Vec<Finding>,
+}
+
+/// What is kept of a member.
+#[derive(Debug)]
+struct Known {
+    inner_pid: Option<i32>,
+    uid: u32,
 }
 
 /// Another process that has a nested PID namespace, or whose namespace cannot be read.
@@ -35,22 +42,33 @@ struct Other {
     readable: bool,
 }
 
-/// Looks through /proc once.
-pub fn read(subject: &Subject) -> Reading<Tree> {
+/// Looks through /proc once and hands over each member as it is found, so that a sandbox of many processes does not
+/// take as many descriptors.
+pub fn read(subject: &Subject, mut member: impl FnMut(Found)) -> Reading<Tree> {
     let mut tree = Tree::default();
     let own = inode(&Entry::own()?, "ns/pid")?;
     let mut others = BTreeMap::new();
     for pid in pids()? {
-        let Ok(entry) = Entry::open(pid) else { continue };
+        // Most processes are in our own namespace: one look at each, and only the others are opened and read.
+        if namespaces::glance(pid) == Ok(own) {
+            continue;
+        }
+        let entry = match Entry::open(pid) {
+            Err(ReadError::Ended) => continue,
+            entry => entry?,
+        };
         match inode(&entry, "ns/pid") {
             Ok(found) if found == subject.namespaces.pid => match Found::read(pid, entry, subject) {
-                Ok(found) => tree.members.push(found),
+                Ok(found) => {
+                    tree.note(&found);
+                    member(found);
+                }
                 Err(ReadError::Ended) => {}
                 Err(error) => tree.findings.push(finding(Some(pid), error.to_string())),
             },
             Ok(found) if found == own => {}
             Err(ReadError::Ended) => {}
-            known => note_other(&mut others, pid, &entry, known.is_ok()),
+            known => note_other(&mut others, pid, &entry, known.is_ok())?,
         }
     }
     tree.check_birth(subject.init);
@@ -73,6 +91,7 @@ impl Found {
         Ok(Found {
             pid,
             role,
+            pid_namespace: subject.namespaces.pid,
             status,
             entry,
         })
@@ -80,29 +99,37 @@ impl Found {
 }
 
 /// Whoever has one pid only is in the namespace that /proc was mounted in, ours: not worth a look.
-fn note_other(others: &mut BTreeMap<i32, Other>, pid: Pid, entry: &Entry, readable: bool) {
-    let status = entry.read("status").and_then(|bytes| Status::parse(&bytes));
-    if let Some(status) = status.ok().filter(|s| s.inner_pids.len() > 1 && !s.is_dead()) {
-        others.insert(
-            pid.get(),
-            Other {
-                parent: status.parent,
-                uid: status.uids[0],
-                readable,
-            },
-        );
+fn note_other(others: &mut BTreeMap<i32, Other>, pid: Pid, entry: &Entry, readable: bool) -> Reading<()> {
+    let status = match entry.read("status").and_then(|bytes| Status::parse(&bytes)) {
+        Err(ReadError::Ended) => return Ok(()),
+        status => status?,
+    };
+    if status.inner_pids.len() > 1 && !status.is_dead() {
+        let other = Other {
+            parent: status.parent,
+            uid: status.uids[0],
+            readable,
+        };
+        others.insert(pid.get(), other);
     }
+    Ok(())
 }
 
 impl Tree {
+    fn note(&mut self, found: &Found) {
+        let known = Known {
+            inner_pid: found.status.inner_pids.last().copied(),
+            uid: found.status.uids[0],
+        };
+        self.members.insert(found.pid.get(), known);
+    }
+
     /// The init that was recorded must be the one that is there.
     fn check_birth(&mut self, init: Birth) {
-        let problem = match self.members.iter().find(|m| m.pid == init.pid) {
+        let problem = match self.members.get(&init.pid.get()) {
             None => Some("the first process of the sandbox is not in its PID namespace"),
             Some(_) if has_ended(init) => Some("this number is no longer that of the process that was started"),
-            Some(found) if found.status.inner_pids.last() != Some(&1) => {
-                Some("the first process of the sandbox is not pid 1 inside")
-            }
+            Some(known) if known.inner_pid != Some(1) => Some("the first process of the sandbox is not pid 1 inside"),
             Some(_) => None,
         };
         self.findings
@@ -112,8 +139,7 @@ impl Tree {
     /// Follows parents from the members through the others. An other whose parent has gone since is looked at again:
     /// the kernel has given it a new parent, a member if it is the launch's.
     fn add_strays(&mut self, others: &mut BTreeMap<i32, Other>) {
-        let members: BTreeSet<i32> = self.members.iter().map(|m| m.pid.get()).collect();
-        let uid = self.members.first().map(|m| m.status.uids[0]);
+        let uid = self.members.values().next().map(|known| known.uid);
         for (pid, other) in others.iter_mut() {
             let parent_is_there = Pid::new(other.parent).is_none_or(|p| Entry::open(p).is_ok());
             if !parent_is_there {
@@ -126,7 +152,7 @@ impl Tree {
                 }
             }
         }
-        let mut ours = members;
+        let mut ours: BTreeSet<i32> = self.members.keys().copied().collect();
         loop {
             let more: Vec<i32> = others
                 .iter()
@@ -150,7 +176,6 @@ impl Tree {
                     Some(pid),
                     format!("it is outside the sandbox's PID namespace{why}"),
                 ));
-                self.strays.push(pid);
             }
         }
     }

@@ -58,16 +58,16 @@ struct Outcome {
 }
 
 fn look(subject: &Subject, moment: Moment) -> Reading<Outcome> {
-    let tree = tree::read(subject)?;
-    let facts = facts::read(&tree)?;
-    let processes: Vec<_> = facts
+    let facts = facts::read(subject)?;
+    let mut processes: Vec<_> = facts
         .members
         .iter()
         .filter(|m| !m.threads.is_empty())
         .map(describe)
         .collect();
-    let mut findings = tree.findings;
-    findings.extend(facts.findings.iter().cloned());
+    processes.extend(facts.unread.iter().cloned());
+    processes.sort_by_key(|process| process.pid);
+    let mut findings = facts.findings.clone();
     if !processes.iter().any(|p| p.role == Role::Init) {
         let problem = match tree::has_ended(subject.init) {
             true => "the sandbox has ended".into(),

@@ -28,6 +28,8 @@ pub enum InstallError {
     DiskFull { place: PathBuf },
     #[error("OpenCode was not installed within {} seconds while {doing}", limit.as_secs())]
     TooSlow { limit: Duration, doing: &'static str },
+    #[error("the installation of OpenCode was broken off")]
+    BrokenOff,
     #[error("{package} holds no program for this machine")]
     NoProgram { package: String, source: AgentError },
     #[error("{package} holds a script instead of a program")]
@@ -62,7 +64,7 @@ impl Explain for InstallError {
                 "npm needs its registry: check the network, the proxy variables and npm's `registry` setting"
             }
             InstallError::DiskFull { .. } => "about 200 MB are needed there, and as much in npm's cache",
-            InstallError::TooSlow { .. } => "try again: npm's cache keeps what has arrived",
+            InstallError::TooSlow { .. } | InstallError::BrokenOff => "try again: npm's cache keeps what has arrived",
             InstallError::Npm { .. } => "npm's own log says more",
             InstallError::NoProgram { .. } | InstallError::Script { .. } => {
                 "install OpenCode yourself so that it is on PATH"

@@ -50,7 +50,11 @@ impl Machine {
             environment: &self.environment,
             limit,
         };
-        (installation.run(&mut |progress| told.push(progress)), told)
+        let outcome = installation.run(&mut |progress| {
+            told.push(progress);
+            ControlFlow::Continue(())
+        });
+        (outcome, told)
     }
 
     fn run(&self) -> Result<AbsPath, InstallError> {
@@ -157,8 +161,29 @@ fn npm_is_never_taken_from_the_workspace() {
         environment: &environment,
         limit: Duration::from_secs(20),
     };
-    assert!(matches!(installation.run(&mut |_| {}), Err(InstallError::NoNpm)));
+    assert!(matches!(
+        installation.run(&mut |_| ControlFlow::Continue(())),
+        Err(InstallError::NoNpm)
+    ));
     assert!(!only.join("npm.ran").exists());
+}
+
+#[test]
+fn kills_npm_when_nobody_wants_to_wait() {
+    let machine = Machine::new("exec sleep 60");
+    let installation = Installation {
+        data: &machine.data,
+        workspace: None,
+        environment: &machine.environment,
+        limit: Duration::from_secs(60),
+    };
+    let start = Instant::now();
+    let result = installation.run(&mut |progress| match progress {
+        Progress::Step(_) => ControlFlow::Continue(()),
+        Progress::Elapsed(_) => ControlFlow::Break(()),
+    });
+    assert!(matches!(result, Err(InstallError::BrokenOff)), "{result:?}");
+    assert!(start.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

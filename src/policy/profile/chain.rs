@@ -31,6 +31,19 @@ pub fn load(name: &str, folders: &[PathBuf], host: &dyn Host) -> Result<Profile,
     Ok(loader.merged)
 }
 
+/// The file of the profile `name`, found as [`load`] finds it, and its bytes as they are written. A shipped one is called
+/// `shipped:NAME`.
+pub fn written(name: &str, folders: &[PathBuf], host: &dyn Host) -> Result<(PathBuf, Vec<u8>), ProfileError> {
+    let loader = Loader {
+        folders,
+        host,
+        path: Vec::new(),
+        done: Vec::new(),
+        merged: Profile::default(),
+    };
+    loader.find(name, None)
+}
+
 struct Loader<'a> {
     folders: &'a [PathBuf],
     host: &'a dyn Host,

@@ -9,7 +9,7 @@ mod shipped;
 #[cfg(test)]
 mod tests;
 
-pub use chain::load;
+pub use chain::{load, written};
 pub use error::ProfileError;
 pub use shipped::shipped_names;
 

@@ -24,6 +24,7 @@ pub use root::workspace_root;
 use super::frozen::{Access, FileKind, Origin, Policy, Promise};
 use super::host::{Host, HostKind};
 use super::profile::{Profile, WorkdirAccess};
+use super::remembered::Remembered;
 use super::walk::walk;
 use crate::base::AbsPath;
 use breadth::Breadth;
@@ -35,6 +36,7 @@ use variables::Variables;
 
 /// Resolves once, early, into the frozen policy. Reads through `host` only, writes nothing.
 pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<Policy, ResolveError> {
+    let host: &dyn Host = &Remembered::new(host);
     let variables = Variables::new(request, host);
     let breadth = Breadth::new(request, &variables, host)?;
     let root = granted_root(profile, request, &breadth, host)?;

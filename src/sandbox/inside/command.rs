@@ -50,7 +50,10 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     let on_seccomp = at(|op| matches!(op, Op::Seccomp { .. }));
     let listener = inside.filters.install(inside.mediated).map_err(on_seccomp)?;
     let given: Vec<_> = listener.iter().map(AsRawFd::as_raw_fd).collect();
-    gate::send(&inside.control, Report::Held { before, after }, &given).map_err(|errno| (0, errno))
+    gate::send(&inside.control, Report::Filtered, &given).map_err(|errno| (0, errno))?;
+    // Verification begins with the next message: the listener must be gone from here by then.
+    drop(listener);
+    gate::send(&inside.control, Report::Held { before, after }, &[]).map_err(|errno| (0, errno))
 }
 
 /// Its own process group in the sandbox's session, so that it can be stopped and continued; without a terminal its own
@@ -96,7 +99,11 @@ fn wait_at_gate(inside: &Inside<'_>) -> nix::Result<()> {
 
 /// execve; a program without a slash is looked for on the sandbox's PATH, as execvp(3) does.
 fn execute(inside: &Inside<'_>) -> Result<Infallible, Errno> {
-    let program = inside.argv.first().ok_or(Errno::ENOENT)?;
+    let program = inside
+        .argv
+        .first()
+        .filter(|program| !program.is_empty())
+        .ok_or(Errno::ENOENT)?;
     if program.as_bytes().contains(&b'/') {
         return nix::unistd::execve(program.as_c_str(), &inside.argv, &inside.environment);
     }

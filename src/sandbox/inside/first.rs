@@ -70,6 +70,7 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
     for (index, op) in inside.ops.iter().enumerate() {
         identity(op).map_err(|errno| (u16::try_from(index).unwrap_or(u16::MAX), errno))?;
     }
+    network::free_low_ports();
     mounts::apply(inside.ops, &inside.files)?;
     nix::unistd::setsid().map_err(|errno| (0, errno))?;
     let mut terminal = None;

@@ -8,6 +8,7 @@ use landlock::{
     RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
+use nix::libc::{S_IFDIR, S_IFMT};
 use std::path::Path;
 
 /// The newest ABI that is asked for; an older kernel gives what it knows, and `doctor` says what that is.
@@ -23,7 +24,13 @@ pub fn apply(policy: &Policy) -> nix::Result<()> {
         .map_err(refused)?;
     let mut ruleset = ruleset;
     for (path, rights) in rules(policy) {
-        let Ok(fd) = PathFd::new(&path) else { continue };
+        let Ok(fd) = PathFd::new(path) else { continue };
+        let is_folder = nix::sys::stat::fstat(&fd).is_ok_and(|stat| stat.st_mode & S_IFMT == S_IFDIR);
+        let rights = if is_folder {
+            rights
+        } else {
+            rights & AccessFs::from_file(ABI_ASKED)
+        };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(refused)?;
     }
     let status = ruleset.restrict_self().map_err(refused)?;
@@ -34,46 +41,32 @@ pub fn apply(policy: &Policy) -> nix::Result<()> {
 }
 
 /// What the domain allows, from the policy and from the sandbox's own furniture.
-fn rules(policy: &Policy) -> Vec<(std::path::PathBuf, BitFlags<AccessFs>)> {
+fn rules(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
     let all = AccessFs::from_all(ABI_ASKED);
     let read = AccessFs::from_read(ABI_ASKED);
     let use_only = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    let mut rules: Vec<(std::path::PathBuf, BitFlags<AccessFs>)> = vec![
+    let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = vec![
         // Only what is granted is visible, so listing tells nothing new; without it `ls /` fails.
-        ("/".into(), AccessFs::ReadDir.into()),
-        ("/proc".into(), read | AccessFs::WriteFile),
-        ("/dev/shm".into(), all),
-        ("/dev".into(), use_only | AccessFs::ReadDir),
+        (Path::new("/"), AccessFs::ReadDir.into()),
+        (Path::new("/proc"), read | AccessFs::WriteFile),
+        (Path::new("/dev/shm"), all),
+        (Path::new("/dev"), use_only | AccessFs::ReadDir),
     ];
     for bind in &policy.binds {
         let rights = match bind.access {
             Access::Read => read,
             Access::ReadWrite => all,
         };
-        rules.push((bind.target.as_path().to_owned(), rights));
+        rules.push((bind.target.as_path(), rights));
     }
     for made in &policy.made {
         let rights = match made.content {
             Content::Scratch { .. } => all,
             Content::Sealed | Content::File(_) => read,
         };
-        rules.push((made.at.as_path().to_owned(), rights));
+        rules.push((made.at.as_path(), rights));
     }
     rules
-        .into_iter()
-        .map(|(path, rights)| {
-            let rights = if is_folder(&path) {
-                rights
-            } else {
-                rights & AccessFs::from_file(ABI_ASKED)
-            };
-            (path, rights)
-        })
-        .collect()
-}
-
-fn is_folder(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
 fn refused(error: landlock::RulesetError) -> Errno {

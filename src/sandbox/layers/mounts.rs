@@ -12,10 +12,10 @@ use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags};
 use nix::sys::stat::{Mode, fstat};
 use std::collections::BTreeMap;
-use std::ffi::CString;
-use std::os::fd::OwnedFd;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path};
+use std::path::Path;
 
 /// Where the new root is put together: every system has it, and nothing of ours needs the old one any more by then.
 const STAGE: &str = "/proc";
@@ -36,9 +36,10 @@ pub fn apply(ops: &[Op], files: &BTreeMap<AbsPath, Vec<u8>>) -> Step<()> {
     let at = |index: usize| move |errno: Errno| (u16::try_from(index).unwrap_or(u16::MAX), errno);
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     nix::mount::mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(at(0))?;
+    let host = nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(at(0))?;
     let mut sources = BTreeMap::new();
     for (index, op) in ops.iter().enumerate() {
-        if let Some(tree) = source(op).map_err(at(index))? {
+        if let Some(tree) = source(op, &host).map_err(at(index))? {
             sources.insert(index, tree);
         }
     }
@@ -54,10 +55,9 @@ pub fn apply(ops: &[Op], files: &BTreeMap<AbsPath, Vec<u8>>) -> Step<()> {
 }
 
 /// The detached tree that an operation attaches later.
-fn source(op: &Op) -> nix::Result<Option<Vec<OwnedFd>>> {
-    let host = || nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
+fn source(op: &Op, host: &OwnedFd) -> nix::Result<Option<Vec<OwnedFd>>> {
     let tree = |path: &AbsPath, attributes: Attributes| -> nix::Result<OwnedFd> {
-        let tree = mount::clone_tree(mount::open_beneath(host()?, path.below_root())?)?;
+        let tree = mount::clone_tree(mount::open_beneath(host, path.below_root())?)?;
         mount::set_attributes_below(&tree, attributes)?;
         Ok(tree)
     };
@@ -110,6 +110,16 @@ struct View {
     own: Vec<u64>,
     /// Mounts that become read-only at the end.
     to_seal: Vec<AbsPath>,
+    /// The folder that was opened last: what comes next mostly stands beside it.
+    last: Option<Folder>,
+}
+
+/// A folder inside, open.
+struct Folder {
+    at: AbsPath,
+    place: OwnedFd,
+    /// Whether it is on a file system that exists only inside.
+    is_own: bool,
 }
 
 impl View {
@@ -121,6 +131,7 @@ impl View {
             own: vec![fstat(&root)?.st_dev],
             root,
             to_seal: Vec::new(),
+            last: None,
         };
         view.file(&inside(CANARY)?, b"Reading this file means that Landlock is not on.\n")?;
         Ok(view)
@@ -139,10 +150,11 @@ impl View {
             Op::Link { at, to } => self.link(at, to),
             Op::Bind { target, kind, .. } => {
                 let place = self.place(target, *kind == FileKind::Dir)?;
-                mount::attach(first(source)?, place)
+                self.attach(first(source)?, place, target)
             }
             Op::Pin { at, .. } | Op::Protect { at, .. } => {
-                mount::attach(first(source)?, mount::open_beneath(&self.root, at.below_root())?)
+                let place = mount::open_beneath(&self.root, at.below_root())?;
+                self.attach(first(source)?, place, at)
             }
             Op::Mask { at } => self.mask(at),
             Op::Proc => self.proc(&first(source)?),
@@ -152,24 +164,29 @@ impl View {
         }
     }
 
+    /// Attaches a tree at a place whose path inside is `at`.
+    fn attach(&mut self, tree: impl AsFd, place: OwnedFd, at: &AbsPath) -> nix::Result<()> {
+        // An open folder would stay the one below the new mount.
+        self.last.take_if(|last| last.at.is_within(at));
+        mount::attach(tree, place)
+    }
+
     fn scratch(&mut self, at: &AbsPath, size: u64, mode: &str) -> nix::Result<()> {
         let place = self.place(at, true)?;
         let folder = memory(size, mode)?;
         self.own.push(fstat(&folder)?.st_dev);
-        mount::attach(folder, place)
+        self.attach(folder, place, at)
     }
 
     fn file(&mut self, at: &AbsPath, bytes: &[u8]) -> nix::Result<()> {
-        let (parent, name) = self.parent_of(at)?;
-        let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mode = Mode::from_bits_truncate(0o444);
-        let file = nix::fcntl::openat(parent, name.as_path(), flags, mode)?;
+        let (folder, name) = self.beside(at)?;
+        let file = create(&folder.place, &name)?;
         nix::unistd::write(file, bytes).map(drop)
     }
 
     fn link(&mut self, at: &AbsPath, to: &Path) -> nix::Result<()> {
-        let (parent, name) = self.parent_of(at)?;
-        match nix::unistd::symlinkat(to, parent, name.as_path()) {
+        let (folder, name) = self.beside(at)?;
+        match nix::unistd::symlinkat(to, &folder.place, name.as_c_str()) {
             Err(Errno::EEXIST) => Ok(()),
             other => other,
         }
@@ -193,7 +210,7 @@ impl View {
                 no_devices: true,
             },
         )?;
-        mount::attach(cover, place)
+        self.attach(cover, place, at)
     }
 
     /// A detached mount of an empty file.
@@ -204,13 +221,14 @@ impl View {
     }
 
     fn proc(&mut self, proc: &OwnedFd) -> nix::Result<()> {
-        let place = self.place(&inside("/proc")?, true)?;
-        mount::attach(proc, place)?;
+        let at = inside("/proc")?;
+        let place = self.place(&at, true)?;
+        self.attach(proc, place, &at)?;
         for name in PROC_READ_ONLY {
-            let Ok(at) = mount::open_beneath(proc, name) else {
+            let Ok(place) = mount::open_beneath(proc, name) else {
                 continue;
             };
-            let copy = mount::clone_tree(&at)?;
+            let copy = mount::clone_tree(&place)?;
             mount::set_attributes_below(
                 &copy,
                 Attributes {
@@ -218,7 +236,7 @@ impl View {
                     no_devices: true,
                 },
             )?;
-            mount::attach(copy, at)?;
+            self.attach(copy, place, &at.join(name).map_err(|_| Errno::EINVAL)?)?;
         }
         PROC_COVERED
             .iter()
@@ -230,12 +248,15 @@ impl View {
         self.scratch(&dev, 1 << 20, "0755")?;
         self.to_seal.push(dev);
         for (name, node) in NODES.iter().zip(nodes) {
-            let place = self.place(&inside(&format!("/dev/{name}"))?, false)?;
-            mount::attach(node, place)?;
+            let at = inside(&format!("/dev/{name}"))?;
+            let place = self.place(&at, false)?;
+            self.attach(node, place, &at)?;
         }
         let options = [(c"ptmxmode", c"0666"), (c"mode", c"620")];
         let pts = mount::new_filesystem(c"devpts", &options, Attributes::default())?;
-        mount::attach(pts, self.place(&inside("/dev/pts")?, true)?)?;
+        let at = inside("/dev/pts")?;
+        let place = self.place(&at, true)?;
+        self.attach(pts, place, &at)?;
         self.scratch(&inside("/dev/shm")?, 1 << 30, "1777")?;
         for (name, to) in [
             ("ptmx", "pts/ptmx"),
@@ -271,50 +292,48 @@ impl View {
     }
 
     /// The folder that holds `at`, made if need be, and the last name.
-    fn parent_of(&self, at: &AbsPath) -> nix::Result<(OwnedFd, std::path::PathBuf)> {
+    fn beside(&mut self, at: &AbsPath) -> nix::Result<(&Folder, CString)> {
         let parent = at.parent().ok_or(Errno::EINVAL)?;
         let name = at.as_path().file_name().ok_or(Errno::EINVAL)?;
-        Ok((self.place(&parent, true)?, name.into()))
+        let name = CString::new(name.as_bytes()).map_err(|_| Errno::EINVAL)?;
+        if self.last.as_ref().is_none_or(|last| last.at != parent) {
+            let place = self.place(&parent, true)?;
+            let is_own = self.own.contains(&fstat(&place)?.st_dev);
+            self.last = Some(Folder {
+                at: parent,
+                place,
+                is_own,
+            });
+        }
+        Ok((self.last.as_ref().ok_or(Errno::EINVAL)?, name))
     }
 
     /// A place for a mount, made if need be; but never on a file system of the host's.
-    fn place(&self, at: &AbsPath, is_folder: bool) -> nix::Result<OwnedFd> {
-        match mount::open_beneath(
-            &self.root,
-            if at.below_root().as_os_str().is_empty() {
-                Path::new(".")
+    fn place(&mut self, at: &AbsPath, is_folder: bool) -> nix::Result<OwnedFd> {
+        if at.below_root().as_os_str().is_empty() {
+            return mount::open_beneath(&self.root, ".");
+        }
+        let (folder, name) = self.beside(at)?;
+        if folder.is_own {
+            let made = if is_folder {
+                nix::sys::stat::mkdirat(&folder.place, name.as_c_str(), Mode::from_bits_truncate(0o755)).map(|()| None)
             } else {
-                at.below_root()
-            },
-        ) {
-            Err(Errno::ENOENT) => {}
-            other => return other,
-        }
-        let mut here = mount::open_beneath(&self.root, ".")?;
-        let mut names = at.below_root().components().peekable();
-        while let Some(Component::Normal(name)) = names.next() {
-            let name = CString::new(name.as_bytes()).map_err(|_| Errno::EINVAL)?;
-            let last = names.peek().is_none();
-            here = match mount::open_beneath(&here, name.as_c_str()) {
-                Err(Errno::ENOENT) => self.make(&here, &name, is_folder || !last)?,
-                other => other?,
+                create(&folder.place, &name).map(Some)
             };
+            match made {
+                Ok(Some(file)) => return Ok(file),
+                Ok(None) | Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(errno),
+            }
         }
-        Ok(here)
+        mount::open_beneath(&folder.place, name.as_c_str())
     }
+}
 
-    fn make(&self, here: &OwnedFd, name: &CString, is_folder: bool) -> nix::Result<OwnedFd> {
-        if !self.own.contains(&fstat(here)?.st_dev) {
-            return Err(Errno::ENOENT);
-        }
-        if is_folder {
-            nix::sys::stat::mkdirat(here, name.as_c_str(), Mode::from_bits_truncate(0o755))?;
-        } else {
-            let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-            nix::fcntl::openat(here, name.as_c_str(), flags, Mode::from_bits_truncate(0o444))?;
-        }
-        mount::open_beneath(here, name.as_c_str())
-    }
+/// A new empty file.
+fn create(folder: &OwnedFd, name: &CStr) -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    nix::fcntl::openat(folder, name, flags, Mode::from_bits_truncate(0o444))
 }
 
 /// A folder in memory, detached; nosuid and nodev.

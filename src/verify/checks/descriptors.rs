@@ -61,17 +61,16 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What the launch itself put there.
+    /// What the launch itself put there. Once programs run, what was given as standard descriptors may have any number:
+    /// a shell that redirects keeps a copy of them at 10.
     fn may_have(&self, member: &Member, descriptor: &Descriptor, moment: Moment) -> bool {
         let identity = Identity {
             dev: descriptor.object.dev,
             ino: descriptor.object.ino,
         };
-        // Once it runs, a program may duplicate its streams as it likes: they are the same objects.
-        let placed = descriptor.number <= LAST_STANDARD || moment == Moment::Running;
-        let standard = placed && self.subject.standard.contains(&identity);
+        let placed = moment == Moment::Running || descriptor.number <= LAST_STANDARD;
         let gate = member.role != Role::Tool && self.subject.gate.contains(&identity);
-        standard || gate
+        gate || (placed && self.subject.standard.contains(&identity))
     }
 
     fn outside(&self, descriptor: &Descriptor) -> Option<&'static str> {
@@ -80,7 +79,7 @@ impl<'a> Known<'a> {
             Kind::Device if TERMINAL_MAJORS.contains(&nix::sys::stat::major(object.rdev)) => {
                 (self.subject.terminal != Some(object.dev)).then_some("is a terminal from outside")
             }
-            Kind::File if object.dev == self.facts.memory_dev => None,
+            Kind::File if object.dev == self.facts.devs.memory => None,
             Kind::File | Kind::Device => {
                 (!self.mounts.contains(&object.mount)).then_some("is a file or device from outside")
             }
@@ -95,12 +94,10 @@ impl<'a> Known<'a> {
                 from_host.then_some("is a socket from outside")
             }
             Kind::Namespace(inode) => (!self.namespaces.contains(inode)).then_some("is a namespace from outside"),
-            Kind::Process(Some(pid)) => (!self.is_member(*pid)).then_some("is a process from outside"),
+            Kind::Process(Some(inode)) => {
+                (*inode != self.subject.namespaces.pid).then_some("is a process from outside")
+            }
             Kind::Process(None) | Kind::Pipe | Kind::Anonymous => None,
         }
-    }
-
-    fn is_member(&self, pid: i32) -> bool {
-        self.facts.members.iter().any(|m| m.pid.get() == pid)
     }
 }

@@ -6,7 +6,8 @@ use crate::verify::Finding;
 use crate::verify::facts::Facts;
 use crate::verify::proc::mountinfo::Mount;
 use crate::verify::subject::{MountKind, MountRule, Subject, Writing};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::path::Path;
 
 const NAME: &str = "mounts";
@@ -16,14 +17,10 @@ pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
         Ok(shared) => shared,
         Err(findings) => return findings,
     };
+    let places = Places::new(&shared.mounts, subject);
     let mut problems = root(subject);
-    problems.extend(
-        shared
-            .mounts
-            .iter()
-            .flat_map(|mount| judge(mount, &shared.mounts, subject)),
-    );
-    problems.extend(absent(&shared.mounts, subject));
+    problems.extend(shared.mounts.iter().flat_map(|mount| places.judge(mount)));
+    problems.extend(places.absent(subject));
     if subject.mounts.iter().any(|rule| rule.kind == MountKind::Proc) && shared.proc_shows != Ok(subject.namespaces.pid)
     {
         problems.push("/proc is not the sandbox's own".into());
@@ -56,28 +53,64 @@ fn root(subject: &Subject) -> Vec<String> {
     }
 }
 
-fn judge(mount: &Mount, all: &[Mount], subject: &Subject) -> Vec<String> {
-    let at = mount.target.as_os_str().to_string_lossy().escape_debug().to_string();
-    let rules: Vec<_> = subject
-        .mounts
-        .iter()
-        .filter(|rule| rule.target.as_path() == mount.target)
-        .collect();
-    let here: Vec<_> = all.iter().filter(|other| other.target == mount.target).collect();
-    let is_top = here.last().is_some_and(|top| top.id == mount.id);
-    // Where several are stacked, the last rule is for the one on top; those below are hidden, and any rule will do.
-    let fitting = if is_top {
-        rules.last().map_or(&[][..], std::slice::from_ref)
-    } else {
-        &rules[..]
-    };
-    if fitting.is_empty() || here.len() > rules.len() {
-        return vec![format!("{at} is mounted although nothing grants it")];
+/// What stands at one path and what should, both in the order in which they were stacked.
+#[derive(Default)]
+struct Place<'a> {
+    rules: Vec<&'a MountRule>,
+    mounts: Vec<&'a Mount>,
+}
+
+/// Every path of either side.
+struct Places<'a>(HashMap<&'a OsStr, Place<'a>>);
+
+impl<'a> Places<'a> {
+    fn new(mounts: &'a [Mount], subject: &'a Subject) -> Places<'a> {
+        let mut places: HashMap<&OsStr, Place<'_>> = HashMap::new();
+        for rule in &subject.mounts {
+            let place = places.entry(rule.target.as_path().as_os_str()).or_default();
+            place.rules.push(rule);
+        }
+        for mount in mounts {
+            places.entry(mount.target.as_os_str()).or_default().mounts.push(mount);
+        }
+        Places(places)
     }
-    let verdicts: Vec<_> = fitting.iter().map(|rule| against(mount, rule)).collect();
-    match verdicts.into_iter().min_by_key(Vec::len) {
-        Some(problems) => problems.into_iter().map(|problem| format!("{at} {problem}")).collect(),
-        None => Vec::new(),
+
+    fn judge(&self, mount: &Mount) -> Vec<String> {
+        let at = || mount.target.as_os_str().to_string_lossy().escape_debug().to_string();
+        let (rules, here) = match self.0.get(mount.target.as_os_str()) {
+            Some(place) => (place.rules.as_slice(), place.mounts.as_slice()),
+            None => (&[][..], &[][..]),
+        };
+        let is_top = here.last().is_some_and(|top| top.id == mount.id);
+        // Where several are stacked, the last rule is for the one on top; those below are hidden, and any rule will do.
+        let fitting = if is_top {
+            rules.last().map_or(&[][..], std::slice::from_ref)
+        } else {
+            rules
+        };
+        if fitting.is_empty() || here.len() > rules.len() {
+            return vec![format!("{} is mounted although nothing grants it", at())];
+        }
+        let verdicts = fitting.iter().map(|rule| against(mount, rule));
+        match verdicts.min_by_key(Vec::len) {
+            Some(problems) => problems
+                .into_iter()
+                .map(|problem| format!("{} {problem}", at()))
+                .collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// A mask or a protected path that was never mounted leaves what is below it open.
+    fn absent(&self, subject: &Subject) -> Vec<String> {
+        let is_there = |rule: &MountRule| {
+            let place = self.0.get(rule.target.as_path().as_os_str());
+            place.is_some_and(|place| !place.mounts.is_empty())
+        };
+        let gone = subject.mounts.iter().filter(|rule| !is_there(rule));
+        gone.map(|rule| format!("{} is not mounted", rule.target.to_string().escape_debug()))
+            .collect()
     }
 }
 
@@ -107,15 +140,4 @@ fn file_system(kind: MountKind) -> Option<&'static str> {
         MountKind::Terminals => Some("devpts"),
         MountKind::Queues => Some("mqueue"),
     }
-}
-
-/// A mask or a protected path that was never mounted leaves what is below it open.
-fn absent(mounts: &[Mount], subject: &Subject) -> Vec<String> {
-    let there: BTreeSet<&Path> = mounts.iter().map(|m| m.target.as_path()).collect();
-    let gone = subject
-        .mounts
-        .iter()
-        .filter(|rule| !there.contains(rule.target.as_path()));
-    gone.map(|rule| format!("{} is not mounted", rule.target.to_string().escape_debug()))
-        .collect()
 }

@@ -54,8 +54,11 @@ pub fn create(path: &OsStr) -> Met {
 
 /// Renames and renames back. The new name must be free: nothing is replaced.
 pub fn rename(from: &OsStr, to: &OsStr) -> Met {
-    swap(from, to)?;
-    swap(to, from).map(|()| Tried::Done)
+    match swap(from, to) {
+        // How the kernel says that a mount point stays where it is (rename(2)).
+        Err(Errno::EBUSY) => Ok(Tried::Denied(Errno::EBUSY as i32)),
+        other => other.and_then(|()| swap(to, from)).map(|()| Tried::Done),
+    }
 }
 
 fn swap(from: &OsStr, to: &OsStr) -> Result<(), Errno> {
@@ -75,6 +78,15 @@ pub fn link(from: &OsStr, to: &OsStr) -> Met {
         LinkatFlags::empty(),
     )?;
     unlink(to).map(|()| Tried::Done)
+}
+
+/// Asks for a handle that names the file past every path. The kernel's word on how much room it takes, or that this
+/// file system has none, is as good as the handle.
+pub fn handle(path: &OsStr) -> Met {
+    match crate::sys::probe::file_handle(path) {
+        Ok(()) | Err(Errno::EOVERFLOW | Errno::EOPNOTSUPP) => Ok(Tried::Done),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Makes the device node of `/dev/null` and removes it.
@@ -98,10 +110,15 @@ pub fn core_pattern() -> Met {
     write(OsStr::new("/proc/sys/kernel/core_pattern"))
 }
 
+/// A terminal, opened; it never becomes ours.
+pub(super) fn terminal(path: &OsStr) -> Result<OwnedFd, Errno> {
+    open_as(path, OFlag::O_RDWR)
+}
+
 /// Opens a terminal for reading and writing.
 pub fn open_tty(path: Option<&OsString>) -> Met {
     let path = path.map_or(OsStr::new("/dev/tty"), OsString::as_os_str);
-    let mut terminal = std::fs::File::from(open_as(path, OFlag::O_RDWR)?);
+    let mut terminal = std::fs::File::from(terminal(path)?);
     // A terminal cannot be sought in; a file that only bears its name can.
     if terminal.stream_position().is_ok() {
         Err(Errno::ENOTTY)

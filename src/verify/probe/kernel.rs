@@ -3,6 +3,7 @@
 use super::{Met, Tried};
 use crate::sys::probe::{self, Request};
 use nix::errno::Errno;
+use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 
 fn done(result: Result<(), Errno>) -> Met {
@@ -41,18 +42,29 @@ pub fn keyctl() -> Met {
     done(probe::keyctl())
 }
 
-/// Types a byte into the terminal on standard input.
-pub fn inject() -> Met {
-    type_into(Request::Plain)
+pub fn clone3() -> Met {
+    done(probe::clone3())
+}
+
+pub fn syslog() -> Met {
+    done(probe::syslog())
+}
+
+/// Types a byte into a terminal, the one on standard input if none is named.
+pub fn inject(terminal: Option<&OsString>) -> Met {
+    type_into(terminal, Request::Plain)
 }
 
 /// The same with a request number whose upper half is not zero.
-pub fn inject_high_bits() -> Met {
-    type_into(Request::HighBits)
+pub fn inject_high_bits(terminal: Option<&OsString>) -> Met {
+    type_into(terminal, Request::HighBits)
 }
 
-fn type_into(request: Request) -> Met {
-    match probe::inject(std::io::stdin().as_fd(), request) {
+fn type_into(terminal: Option<&OsString>, request: Request) -> Met {
+    let named = terminal.map(|path| super::files::terminal(path)).transpose()?;
+    let input = std::io::stdin();
+    let terminal = named.as_ref().map_or(input.as_fd(), |named| named.as_fd());
+    match probe::inject(terminal, request) {
         // The kernel's own refusal where `dev.tty.legacy_tiocsti` is 0 (6.2 and later).
         Err(Errno::EIO) => Ok(Tried::Denied(Errno::EIO as i32)),
         // Standard input is no terminal.

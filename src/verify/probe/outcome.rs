@@ -74,8 +74,10 @@ pub enum Verdict {
     Escaped,
     /// It is denied to this user outside as well, so the sandbox has nothing to add; not counted as proof.
     DeniedAnyway,
-    /// The control failed, or the attempt inside met silence or an error: nothing is known.
+    /// It worked outside, and inside it met silence or an error that is no denial.
     Unproven,
+    /// The control failed: nothing is known.
+    NoControl,
 }
 
 impl Verdict {
@@ -84,8 +86,9 @@ impl Verdict {
         match (control.result, inside.result) {
             (_, Tried::Done) => Verdict::Escaped,
             (Tried::Done, Tried::Denied(_) | Tried::Absent | Tried::Refused) => Verdict::Held,
+            (Tried::Done, _) => Verdict::Unproven,
             (Tried::Denied(_) | Tried::Absent, Tried::Denied(_) | Tried::Absent) => Verdict::DeniedAnyway,
-            _ => Verdict::Unproven,
+            _ => Verdict::NoControl,
         }
     }
 }

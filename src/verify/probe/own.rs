@@ -1,6 +1,8 @@
 //! What the process itself was given.
 
-use super::Tried;
+use super::{Met, Tried};
+use nix::errno::Errno;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::ffi::OsString;
 
 /// Looks for the variables that are named, or lists the names of all.
@@ -8,6 +10,23 @@ pub fn environment(names: &[OsString]) -> (Tried, String) {
     let all = std::env::vars_os().map(|(name, _)| name);
     let found: Vec<_> = all.filter(|name| names.is_empty() || names.contains(name)).collect();
     seen(found.iter().map(|name| name.to_string_lossy().into_owned()).collect())
+}
+
+/// Allows itself a core dump of one byte, and puts the old limit back.
+pub fn core_dump() -> Met {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_CORE)?;
+    // Without room above, the kernel is asked for more: that takes a capability over the whole machine.
+    setrlimit(Resource::RLIMIT_CORE, 1, hard.max(1))?;
+    setrlimit(Resource::RLIMIT_CORE, soft, hard).map(|()| Tried::Done)
+}
+
+/// Asks the kernel whether an exec could add privileges. A set-user-id program to try it on is not on every machine.
+pub fn gain_privileges() -> Met {
+    if nix::sys::prctl::get_no_new_privs()? {
+        Err(Errno::EPERM)
+    } else {
+        Ok(Tried::Done)
+    }
 }
 
 /// Lists open descriptors above 2.

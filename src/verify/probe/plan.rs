@@ -1,11 +1,12 @@
 //! What the doctor tries: every known way out, with the promise that should stop it.
 
-use crate::base::Pid;
+use super::layers_of;
+use crate::base::{Pid, Port};
 use crate::policy::Promise;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What stands outside to be reached: made by whoever asks, and alive while it is tried. The controls need them to be
 /// real; what is not there (`None`) is not tried.
@@ -17,13 +18,13 @@ pub struct Targets {
     pub folder: Option<PathBuf>,
     /// A protected file inside the workspace, for example `.git/config`.
     pub protected: Option<PathBuf>,
-    /// The folder that holds it, which might be renamed away.
+    /// A protected folder inside it, for example `.git/hooks`; it, and the one that holds it, might be renamed away.
     pub protected_folder: Option<PathBuf>,
     /// A folder that is granted for writing.
     pub writable: Option<PathBuf>,
     /// A file of one's own that is granted for writing.
     pub writable_file: Option<PathBuf>,
-    /// A file of the binary's, the profiles' or the state's, out of reach.
+    /// A path in a folder of Pinfold's own (profiles or state, out of reach) where nothing is.
     pub own: Option<PathBuf>,
     /// A listening socket outside, with a path.
     pub socket: Option<PathBuf>,
@@ -35,9 +36,11 @@ pub struct Targets {
     pub udp: Option<SocketAddr>,
     /// An address and port outside that no rule allows, and that answers.
     pub forbidden: Option<SocketAddr>,
-    /// A process of the same user outside.
+    /// The port that is joined to another sandbox.
+    pub joined: Option<Port>,
+    /// A process of the same user outside, with a number that no process inside has.
     pub process: Option<Pid>,
-    /// A terminal outside, for example `/dev/pts/3`.
+    /// A terminal outside, for example `/dev/pts/3`, with a number that none inside has.
     pub terminal: Option<PathBuf>,
     /// Names of variables that only the launcher has.
     pub tokens: Vec<OsString>,
@@ -54,6 +57,8 @@ pub struct Planned {
     /// The attempt that must succeed outside, with the same arguments: the same one, but for what goes through the
     /// broker, which is asked for directly there.
     pub control: &'static str,
+    /// The layers that each stop it.
+    pub layers: &'static [&'static str],
     #[serde(skip)]
     pub args: Vec<OsString>,
 }
@@ -64,11 +69,13 @@ fn planned(promise: Promise, name: &'static str, attempt: &'static str, args: Ve
     } else {
         attempt
     };
+    let layers = layers_of(attempt);
     Planned {
         name,
         promise,
         attempt,
         control,
+        layers,
         args,
     }
 }
@@ -76,197 +83,158 @@ fn planned(promise: Promise, name: &'static str, attempt: &'static str, args: Ve
 /// Everything to try on these targets, by promise. Each must fail inside, and its control outside must succeed.
 pub fn escape_set(targets: &Targets) -> Vec<Planned> {
     let mut set = files(targets);
+    set.extend(protected(targets));
+    set.extend(sockets(targets));
     set.extend(network(targets));
     set.extend(processes(targets));
+    set.extend(terminal(targets));
+    set.extend(given(targets));
     set.extend(kernel());
     set
 }
 
+fn word(path: &Path) -> OsString {
+    path.as_os_str().to_owned()
+}
+
+fn beside(path: &Path, name: &str) -> OsString {
+    path.join(name).into_os_string()
+}
+
 fn files(targets: &Targets) -> Vec<Planned> {
-    use Promise::{Files, OutOfReach, Protected};
+    let plan = |name, attempt, args| planned(Promise::Files, name, attempt, args);
     let mut set = Vec::new();
-    let beside = |path: &PathBuf, name: &str| path.join(name).into_os_string();
-    if let Some(secret) = targets.secret.clone().map(PathBuf::into_os_string) {
-        set.push(planned(
-            Files,
-            "read a file that is not granted",
-            "read",
-            vec![secret.clone()],
+    if let Some(secret) = &targets.secret {
+        set.push(plan("read a file that is not granted", "read", vec![word(secret)]));
+        set.push(plan("write to a file that is not granted", "write", vec![word(secret)]));
+        set.push(plan("name a file past its path", "file-handle", vec![word(secret)]));
+    }
+    if let (Some(secret), Some(writable)) = (&targets.secret, &targets.writable) {
+        let link = beside(writable, ".pinfold-probe-link");
+        set.push(plan(
+            "link a file that is not granted",
+            "link",
+            vec![word(secret), link],
         ));
-        set.push(planned(
-            Files,
-            "write to a file that is not granted",
-            "write",
-            vec![secret.clone()],
-        ));
-        if let Some(writable) = &targets.writable {
-            let link = beside(writable, ".pinfold-probe-link");
-            set.push(planned(
-                Files,
-                "link a file that is not granted",
-                "link",
-                vec![secret, link],
-            ));
-        }
     }
     if let Some(folder) = &targets.folder {
         let file = beside(folder, ".pinfold-probe");
-        set.push(planned(
-            Files,
-            "list a folder that is not granted",
-            "list",
-            vec![folder.clone().into()],
-        ));
-        set.push(planned(
-            Files,
-            "make a file where nothing is granted",
-            "create",
-            vec![file],
-        ));
-    }
-    if let Some(protected) = targets.protected.clone().map(PathBuf::into_os_string) {
-        set.push(planned(
-            Protected,
-            "write to a protected file",
-            "write",
-            vec![protected],
-        ));
-    }
-    if let Some(folder) = &targets.protected_folder {
-        let mut away = folder.clone().into_os_string();
-        away.push(".pinfold-probe");
-        let file = beside(folder, ".pinfold-probe");
-        set.push(planned(
-            Protected,
-            "rename a protected folder away",
-            "rename",
-            vec![folder.clone().into(), away],
-        ));
-        set.push(planned(
-            Protected,
-            "make a file in a protected folder",
-            "create",
-            vec![file],
-        ));
+        set.push(plan("list a folder that is not granted", "list", vec![word(folder)]));
+        set.push(plan("make a file where nothing is granted", "create", vec![file]));
     }
     if let Some(writable) = &targets.writable {
         let node = beside(writable, ".pinfold-probe-node");
-        set.push(planned(Files, "make a device node", "mknod", vec![node]));
+        set.push(plan("make a device node", "mknod", vec![node]));
     }
-    if let Some(file) = targets.writable_file.clone().map(PathBuf::into_os_string) {
-        set.push(planned(Files, "set a set-user-id bit", "chmod-suid", vec![file]));
+    if let Some(file) = &targets.writable_file {
+        set.push(plan("set a set-user-id bit", "chmod-suid", vec![word(file)]));
+        set.push(plan(
+            "name a granted file past its path",
+            "file-handle",
+            vec![word(file)],
+        ));
     }
-    if let Some(own) = targets.own.clone().map(PathBuf::into_os_string) {
-        set.push(planned(OutOfReach, "write to Pinfold's own files", "write", vec![own]));
+    set
+}
+
+fn protected(targets: &Targets) -> Vec<Planned> {
+    let plan = |name, attempt, args| planned(Promise::Protected, name, attempt, args);
+    let away = |path: &Path| {
+        let mut away = word(path);
+        away.push(".pinfold-probe");
+        vec![word(path), away]
+    };
+    let mut set = Vec::new();
+    if let Some(file) = &targets.protected {
+        set.push(plan("write to a protected file", "write", vec![word(file)]));
+    }
+    if let Some(folder) = &targets.protected_folder {
+        let file = beside(folder, ".pinfold-probe");
+        set.push(plan("make a file in a protected folder", "create", vec![file]));
+        set.push(plan("rename a protected folder away", "rename", away(folder)));
+        let above = folder.parent().map(away);
+        set.extend(above.map(|args| plan("rename the folder above it away", "rename", args)));
+    }
+    if let Some(own) = &targets.own {
+        let name = "make a file in Pinfold's own folder";
+        set.push(planned(Promise::OutOfReach, name, "create", vec![word(own)]));
+    }
+    set
+}
+
+fn sockets(targets: &Targets) -> Vec<Planned> {
+    let plan = |name, attempt, args| planned(Promise::Sockets, name, attempt, args);
+    let mut set = Vec::new();
+    if let Some(path) = &targets.socket {
+        set.push(plan("connect to a socket outside", "connect-unix", vec![word(path)]));
+    }
+    if let Some(name) = targets.abstract_name.clone() {
+        let what = "connect to an abstract socket outside";
+        set.push(plan(what, "connect-abstract", vec![name]));
     }
     set
 }
 
 fn network(targets: &Targets) -> Vec<Planned> {
-    use Promise::{Network, Sockets};
+    let plan = |name, attempt, args| planned(Promise::Network, name, attempt, args);
+    let at = |address: &SocketAddr| vec![address.to_string().into()];
     let mut set = Vec::new();
-    if let Some(path) = targets.socket.clone().map(PathBuf::into_os_string) {
-        set.push(planned(
-            Sockets,
-            "connect to a socket outside",
-            "connect-unix",
-            vec![path],
-        ));
+    if let Some(address) = &targets.tcp {
+        let what = "connect to a service on the host's loopback";
+        set.push(plan(what, "connect-tcp", at(address)));
+        set.push(plan("connect to it by a first send", "fast-open", at(address)));
+        let what = "reach the host's loopback through the proxy";
+        set.push(plan(what, "http-proxy", at(address)));
     }
-    if let Some(name) = targets.abstract_name.clone() {
-        set.push(planned(
-            Sockets,
-            "connect to an abstract socket outside",
-            "connect-abstract",
-            vec![name],
-        ));
+    if let Some(address) = &targets.udp {
+        set.push(plan("send a datagram to the host", "udp", at(address)));
     }
-    if let Some(address) = targets.tcp {
-        let text = vec![address.to_string().into()];
-        set.push(planned(
-            Network,
-            "connect to a service on the host's loopback",
-            "connect-tcp",
-            text.clone(),
-        ));
-        set.push(planned(
-            Network,
-            "reach the host's loopback through the proxy",
-            "http-proxy",
-            text,
-        ));
+    if let Some(address) = &targets.forbidden {
+        let what = "reach what is not allowed through the proxy";
+        set.push(plan(what, "http-proxy", at(address)));
+        let what = "reach what is not allowed past the proxy";
+        set.push(plan(what, "connect-tcp", at(address)));
     }
-    if let Some(address) = targets.udp {
-        set.push(planned(
-            Network,
-            "send a datagram to the host",
-            "udp",
-            vec![address.to_string().into()],
-        ));
+    if let Some(port) = targets.joined {
+        let what = "connect to the port that is joined to the client";
+        set.push(plan(what, "own-port", vec![port.to_string().into()]));
     }
-    if let Some(address) = targets.forbidden {
-        let text = vec![address.to_string().into()];
-        set.push(planned(
-            Network,
-            "reach what is not allowed through the proxy",
-            "http-proxy",
-            text.clone(),
-        ));
-        set.push(planned(
-            Network,
-            "reach what is not allowed past the proxy",
-            "connect-tcp",
-            text,
-        ));
-    }
-    set.push(planned(Network, "open a raw socket", "raw-socket", Vec::new()));
-    set.push(planned(Network, "open a packet socket", "packet", Vec::new()));
-    set.push(planned(
-        Network,
-        "open a socket to the machine's host",
-        "vsock",
-        Vec::new(),
-    ));
-    set.push(planned(
-        Network,
-        "open a netlink socket beyond routes",
-        "netlink",
-        Vec::new(),
-    ));
+    set.push(plan("open a raw socket", "raw-socket", Vec::new()));
+    set.push(plan("open a packet socket", "packet", Vec::new()));
+    set.push(plan("open a socket to the machine's host", "vsock", Vec::new()));
+    set.push(plan("open a netlink socket beyond routes", "netlink", Vec::new()));
     set
 }
 
 fn processes(targets: &Targets) -> Vec<Planned> {
-    use Promise::{Environment, Processes, Terminal};
-    let mut set = Vec::new();
-    if let Some(pid) = targets.process {
-        let text = vec![pid.to_string().into()];
-        set.push(planned(Processes, "signal a process outside", "signal", text.clone()));
-        set.push(planned(Processes, "trace a process outside", "ptrace", text.clone()));
-        set.push(planned(
-            Processes,
-            "read the environment of a process outside",
-            "read-proc",
-            text,
-        ));
-    }
-    if let Some(terminal) = targets.terminal.clone().map(PathBuf::into_os_string) {
-        set.push(planned(Terminal, "open a terminal outside", "open-tty", vec![terminal]));
-    }
-    set.push(planned(Terminal, "type into the terminal", "tiocsti", Vec::new()));
-    set.push(planned(
-        Terminal,
-        "type into the terminal by another number",
-        "tiocsti-high",
-        Vec::new(),
-    ));
+    let Some(pid) = targets.process else { return Vec::new() };
+    let plan = |name, attempt| planned(Promise::Processes, name, attempt, vec![pid.to_string().into()]);
+    vec![
+        plan("signal a process outside", "signal"),
+        plan("trace a process outside", "ptrace"),
+        plan("read the environment of a process outside", "read-proc"),
+    ]
+}
+
+fn terminal(targets: &Targets) -> Vec<Planned> {
+    let plan = |name, attempt, args| planned(Promise::Terminal, name, attempt, args);
+    let outside = targets.terminal.as_deref().map(word);
+    let mut set: Vec<Planned> = outside
+        .map(|path| plan("open a terminal outside", "open-tty", vec![path]))
+        .into_iter()
+        .collect();
+    let own = || vec!["/dev/tty".into()];
+    set.push(plan("type into the terminal", "tiocsti", own()));
+    let what = "type into the terminal by another number";
+    set.push(plan(what, "tiocsti-high", own()));
+    set
+}
+
+fn given(targets: &Targets) -> Vec<Planned> {
+    let plan = |name, attempt, args| planned(Promise::Environment, name, attempt, args);
+    let mut set = vec![plan("find a descriptor from outside", "fds", Vec::new())];
     if !targets.tokens.is_empty() {
-        set.push(planned(
-            Environment,
-            "read a token of the launcher",
-            "env",
-            targets.tokens.clone(),
-        ));
+        set.push(plan("read a token of the launcher", "env", targets.tokens.clone()));
     }
     set
 }
@@ -274,6 +242,8 @@ fn processes(targets: &Targets) -> Vec<Planned> {
 fn kernel() -> Vec<Planned> {
     let rows = [
         ("make a user namespace", "unshare-user"),
+        ("make a process past the filters", "clone3"),
+        ("gain privileges by an exec", "gain-privileges"),
         ("mount something", "mount"),
         ("mount something the newer way", "mount-new"),
         ("set up io_uring", "io-uring"),
@@ -281,7 +251,9 @@ fn kernel() -> Vec<Planned> {
         ("open a performance counter", "perf"),
         ("handle page faults", "userfaultfd"),
         ("use a keyring", "keyctl"),
+        ("read the kernel's log", "syslog"),
         ("change what a crash runs", "core-pattern"),
+        ("allow itself a core dump", "core-dump"),
     ];
     rows.into_iter()
         .map(|(name, attempt)| planned(Promise::Processes, name, attempt, Vec::new()))

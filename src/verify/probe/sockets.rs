@@ -2,7 +2,9 @@
 
 use super::{Met, Tried};
 use nix::errno::Errno;
-use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, UnixAddr, connect, getsockname, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, UnixAddr, connect, getsockname, socket,
+};
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _, UdpSocket};
@@ -60,6 +62,27 @@ pub fn connect_tcp(text: &OsStr) -> Found {
     }
 }
 
+/// Connects by a first send (tcp(7), MSG_FASTOPEN): no connect(2) is called.
+pub fn fast_open(text: &OsStr) -> Found {
+    let send = |address: SocketAddr| -> Met {
+        let family = if address.is_ipv4() {
+            AddressFamily::Inet
+        } else {
+            AddressFamily::Inet6
+        };
+        let end = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        let patience = nix::sys::time::TimeVal::new(2, 0);
+        nix::sys::socket::setsockopt(&end, nix::sys::socket::sockopt::SendTimeout, &patience)?;
+        let address = nix::sys::socket::SockaddrStorage::from(address);
+        let flags = crate::sys::probe::FAST_OPEN | MsgFlags::MSG_NOSIGNAL;
+        nix::sys::socket::sendto(end.as_raw_fd(), b"pinfold", &address, flags).map(|_| Tried::Done)
+    };
+    match address(text).map(send) {
+        Ok(met) => super::plain(met),
+        Err(found) => found,
+    }
+}
+
 /// Sends a datagram and waits for the answer: what leaves and is never answered is `TimedOut`.
 pub fn udp(text: &OsStr) -> Found {
     let exchange = |address: SocketAddr| {
@@ -83,10 +106,42 @@ pub fn udp(text: &OsStr) -> Found {
 
 /// Asks the proxy that the environment names for a tunnel. Only 403 is a denial; 502 and the like are errors.
 pub fn http_proxy(target: &OsStr) -> Found {
-    let proxy = ["HTTPS_PROXY", "https_proxy"].iter().find_map(std::env::var_os);
-    let Some(proxy) = proxy else {
-        return (Tried::Absent, "no proxy in the environment".into());
+    match proxy() {
+        Some(proxy) => tunnel(&proxy, target),
+        None => (Tried::Absent, "no proxy in the environment".into()),
+    }
+}
+
+/// Connects to a name as programs do: by the proxy that the environment names, or else directly.
+pub fn reach(target: &OsStr) -> Found {
+    reach_by(proxy().as_deref(), target)
+}
+
+pub(super) fn reach_by(proxy: Option<&OsStr>, target: &OsStr) -> Found {
+    if let Some(proxy) = proxy {
+        return tunnel(proxy, target);
+    }
+    let direct = |target: &str| {
+        let mut last = std::io::ErrorKind::NotFound.into();
+        for address in target.to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, PATIENCE) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
     };
+    match direct(&target.to_string_lossy()) {
+        Ok(()) => (Tried::Done, String::new()),
+        Err(error) => io(&error),
+    }
+}
+
+fn proxy() -> Option<std::ffi::OsString> {
+    ["HTTPS_PROXY", "https_proxy"].iter().find_map(std::env::var_os)
+}
+
+fn tunnel(proxy: &OsStr, target: &OsStr) -> Found {
     let proxy = proxy.to_string_lossy();
     let place = proxy.trim_start_matches("http://").trim_end_matches('/');
     match ask(place, &target.to_string_lossy()) {
@@ -151,8 +206,18 @@ pub fn own_abstract() -> Met {
 
 /// Listens on one's own loopback and connects to it: must work inside.
 pub fn own_tcp() -> Met {
+    listen_and_connect(0)
+}
+
+/// The same on a certain port: the one that is joined to another sandbox answers to the supervisor alone.
+pub fn own_port(text: &OsStr) -> Met {
+    let port = text.to_str().and_then(|text| text.parse().ok());
+    listen_and_connect(port.ok_or(Errno::EINVAL)?)
+}
+
+fn listen_and_connect(port: u16) -> Met {
     let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or_default());
-    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(errno)?;
+    let listener = TcpListener::bind(("127.0.0.1", port)).map_err(errno)?;
     let address = listener.local_addr().map_err(errno)?;
     TcpStream::connect_timeout(&address, PATIENCE)
         .map(|_| Tried::Done)

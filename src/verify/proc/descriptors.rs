@@ -3,8 +3,14 @@
 use super::entry::numbered;
 use super::status::decimal;
 use super::{Entry, ReadError, Reading};
+use crate::base::Pid;
 use crate::sys::object::Object;
+use crate::sys::pidfd;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::fstat;
 use std::ffi::CString;
+use std::os::fd::AsRawFd as _;
 
 /// One open descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,19 +31,45 @@ pub enum Kind {
     Socket,
     /// A namespace, with its inode number.
     Namespace(u64),
-    /// Another process, by the reader's number; nothing if it has ended.
-    Process(Option<i32>),
+    /// Another process, by the inode of its PID namespace, which it can never leave, or 0 if that cannot be read; nothing
+    /// if it has ended. Not by its number: it may be younger than the list of those that are looked at.
+    Process(Option<u64>),
     /// An event counter, timer, poll set and the like: no way out of a process.
     Anonymous,
 }
 
 const TYPE: u32 = 0o170_000;
 
+/// The kernel's own file systems, which have no place among the mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelDevs {
+    /// Where files without a name in memory are (memfd).
+    pub memory: u64,
+    /// Where pipes without a name are.
+    pub pipes: u64,
+}
+
+impl KernelDevs {
+    /// Learns their numbers by making one of each.
+    pub fn learn() -> Reading<KernelDevs> {
+        use nix::sys::memfd::{MFdFlags, memfd_create};
+        let make = || {
+            let memory = fstat(memfd_create(c"pinfold", MFdFlags::MFD_CLOEXEC)?)?.st_dev;
+            let pipes = fstat(nix::unistd::pipe2(OFlag::O_CLOEXEC)?.0)?.st_dev;
+            Ok(KernelDevs { memory, pipes })
+        };
+        make().map_err(|errno| ReadError::Unreadable {
+            what: "a pipe of our own",
+            errno,
+        })
+    }
+}
+
 /// All descriptors of an entry (a process or one thread). One that closes while it is looked at is left out.
-pub fn read(entry: &Entry) -> Reading<Vec<Descriptor>> {
+pub fn read(entry: &Entry, devs: KernelDevs) -> Reading<Vec<Descriptor>> {
     let mut found = Vec::new();
     for number in entry.numbers("fd")? {
-        match describe(entry, number) {
+        match describe(entry, number, devs) {
             Err(ReadError::Ended) => {}
             other => found.push(other?),
         }
@@ -45,23 +77,44 @@ pub fn read(entry: &Entry) -> Reading<Vec<Descriptor>> {
     Ok(found)
 }
 
-fn describe(entry: &Entry, number: i32) -> Reading<Descriptor> {
+/// The descriptors of a task whose folder in /proc is shut: one that has made itself undumpable (an agent of keys does)
+/// or runs a program that its user may not read. `table` bounds their numbers. Each is duplicated into this process
+/// and looked at here (pidfd_getfd(2)), which the owner of the sandbox's user namespace may do.
+pub fn duplicated(id: i32, table: i32, devs: KernelDevs) -> Reading<Vec<Descriptor>> {
+    let failed = |errno| match errno {
+        Errno::ESRCH => ReadError::Ended,
+        errno => ReadError::Unreadable {
+            what: "its descriptors",
+            errno,
+        },
+    };
+    let task = pidfd::open_thread(id).or_else(|_| pidfd::open(id)).map_err(failed)?;
+    let own = Entry::own()?;
+    let mut found = Vec::new();
+    for number in 0..table {
+        match pidfd::duplicate(&task, number) {
+            Ok(copy) => found.push(Descriptor {
+                number,
+                ..describe(&own, copy.as_raw_fd(), devs)?
+            }),
+            Err(Errno::EBADF) => {}
+            Err(errno) => return Err(failed(errno)),
+        }
+    }
+    Ok(found)
+}
+
+fn describe(entry: &Entry, number: i32, devs: KernelDevs) -> Reading<Descriptor> {
     let path: CString = numbered("fd/", number);
     let object = entry.object("fd", &path)?;
     let kind = match object.mode & TYPE {
         0o140_000 => Kind::Socket,
         0o020_000 | 0o060_000 => Kind::Device,
-        0o010_000 if object.is_unnamed_pipe(&entry.link_below("fd", &path)?) => Kind::Pipe,
+        0o010_000 if object.dev == devs.pipes => Kind::Pipe,
         0o040_000 | 0o120_000 | 0o010_000 => Kind::File,
         _ => special(entry, number, &entry.link_below("fd", &path)?)?,
     };
     Ok(Descriptor { number, object, kind })
-}
-
-impl Object {
-    fn is_unnamed_pipe(&self, link: &[u8]) -> bool {
-        link.starts_with(b"pipe:[") && link.ends_with(b"]")
-    }
 }
 
 /// Tells kernel objects from files by the text of the link: a file's begins with a slash.
@@ -81,12 +134,20 @@ fn special(entry: &Entry, number: i32, link: &[u8]) -> Reading<Kind> {
     }
 }
 
-fn target(entry: &Entry, number: i32) -> Reading<Option<i32>> {
+fn target(entry: &Entry, number: i32) -> Reading<Option<u64>> {
     let path = format!("fdinfo/{number}");
     let bytes = entry.read_at("fdinfo", &path)?;
     let line = bytes.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(b"Pid:"));
     let pid: i32 = line
         .and_then(|text| decimal(text.trim_ascii()))
         .ok_or(ReadError::Malformed("fdinfo"))?;
-    Ok(Some(pid).filter(|pid| *pid != -1))
+    if pid == -1 {
+        return Ok(None);
+    }
+    // 0: it is in no PID namespace below ours.
+    let Some(pid) = Pid::new(pid) else { return Ok(Some(0)) };
+    match Entry::open(pid).and_then(|target| super::namespaces::inode(&target, "ns/pid")) {
+        Err(ReadError::Ended) => Ok(None),
+        found => Ok(Some(found.unwrap_or(0))),
+    }
 }

@@ -9,8 +9,6 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::Mode;
 use std::ffi::{CStr, CString};
-use std::fs::File;
-use std::io::Read as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
@@ -59,15 +57,19 @@ impl Entry {
     pub fn read_at(&self, what: &'static str, path: &str) -> Reading<Vec<u8>> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
         let file = openat(&self.folder, path, flags, Mode::empty()).map_err(failed(what))?;
-        let mut bytes = Vec::with_capacity(4096);
-        let read = File::from(file).read_to_end(&mut bytes);
-        read.map_err(|e| failed(what)(Errno::from_raw(e.raw_os_error().unwrap_or_default())))?;
-        Ok(bytes)
+        read_all(&file).map_err(failed(what))
     }
 
     /// The text of one link below, as bytes.
     pub fn link(&self, what: &'static str) -> Reading<Vec<u8>> {
         readlinkat(&self.folder, what)
+            .map(OsStringExt::into_vec)
+            .map_err(failed(what))
+    }
+
+    /// The text of one link of a process that is not held open.
+    pub fn link_of(pid: Pid, what: &'static str) -> Reading<Vec<u8>> {
+        nix::fcntl::readlink(format!("/proc/{pid}/{what}").as_str())
             .map(OsStringExt::into_vec)
             .map_err(failed(what))
     }
@@ -91,18 +93,47 @@ impl Entry {
         numbers(Dir::openat(&self.folder, what, flags, Mode::empty()), what)
     }
 
-    /// Whether the process is gone or a zombie by now.
+    /// Whether the process is gone by now, or will run nothing any more.
     pub fn has_ended(&self) -> bool {
+        self.is_over(|status| status.is_dead() && status.threads <= 1)
+    }
+
+    /// The same of one thread.
+    pub fn thread_has_ended(&self) -> bool {
+        self.is_over(Status::is_dead)
+    }
+
+    fn is_over(&self, judge: impl Fn(&Status) -> bool) -> bool {
         match self.read("status").and_then(|bytes| Status::parse(&bytes)) {
-            Ok(status) => status.is_dead() && status.threads <= 1,
+            Ok(status) => judge(&status),
             Err(error) => error == ReadError::Ended,
         }
     }
 }
 
+/// Plain reads until there is no more: files of /proc have no size that could be asked for first.
+fn read_all(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    const STEP: usize = 4096;
+    let mut bytes = vec![0; STEP];
+    let mut filled = 0;
+    loop {
+        match nix::unistd::read(file, &mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        if filled == bytes.len() {
+            bytes.resize(filled + filled.max(STEP), 0);
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
 fn numbers(folder: nix::Result<Dir>, what: &'static str) -> Reading<Vec<i32>> {
     let mut found = Vec::new();
-    for item in folder.map_err(failed(what))?.iter() {
+    for item in folder.map_err(failed(what))? {
         let item = item.map_err(failed(what))?;
         found.extend(item.file_name().to_str().ok().and_then(|name| name.parse::<i32>().ok()));
     }

@@ -1,7 +1,7 @@
 //! `/proc/PID/mountinfo`.
 
 use super::status::decimal;
-use super::{ReadError, Reading};
+use super::{Entry, ReadError, Reading};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
@@ -31,6 +31,12 @@ impl Mount {
     pub fn is_read_only(&self) -> bool {
         self.has("ro") || self.super_options.iter().any(|o| o == b"ro")
     }
+}
+
+/// Where file systems are mounted in our own view, in the kernel's order.
+pub fn mount_points() -> Reading<Vec<PathBuf>> {
+    let mounts = parse(&Entry::own()?.read("mountinfo")?)?;
+    Ok(mounts.into_iter().map(|mount| mount.target).collect())
 }
 
 /// Reads the file's bytes; a line that is not understood is an error, since it might be the one that matters.

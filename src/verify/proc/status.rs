@@ -13,12 +13,17 @@ pub struct Status {
     /// The session's leader as the innermost namespace numbers it; 0 if it is outside.
     pub inner_session: i32,
     pub threads: u32,
+    /// Whether it still has an address space. A task that is ending gives it up first and runs no program afterwards;
+    /// from then on the kernel shows its files as root's.
+    pub has_memory: bool,
     /// Real, effective, saved and file-system id, as the reader numbers them.
     pub uids: [u32; 4],
     pub gids: [u32; 4],
     pub no_new_privs: u32,
     pub seccomp_mode: u32,
     pub seccomp_filters: u32,
+    /// Room in the table of descriptors: every number is below it.
+    pub table: i32,
     /// Inheritable, permitted, effective, bounding, ambient.
     pub capabilities: [u64; 5],
 }
@@ -37,21 +42,24 @@ impl Status {
             };
             fields.take(&line[..colon], &line[colon + 1..])?;
         }
+        fields.has_memory = bytes.windows(8).any(|w| w == b"\nVmSize:");
         fields.finish().ok_or(ReadError::Malformed("status"))
     }
 
-    /// Whether it is a zombie or past that. A dead first thread may still have living siblings.
+    /// Whether this task will run nothing any more: ending, a zombie or past that. A dead first thread may still have
+    /// living siblings.
     pub fn is_dead(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') || !self.has_memory
     }
 }
 
 #[derive(Default)]
 struct Fields<'a> {
+    has_memory: bool,
     values: [Option<&'a [u8]>; KEYS.len()],
 }
 
-const KEYS: [&[u8]; 15] = [
+const KEYS: [&[u8]; 16] = [
     b"State",
     b"PPid",
     b"NSpid",
@@ -62,6 +70,7 @@ const KEYS: [&[u8]; 15] = [
     b"NoNewPrivs",
     b"Seccomp",
     b"Seccomp_filters",
+    b"FDSize",
     b"CapInh",
     b"CapPrm",
     b"CapEff",
@@ -91,6 +100,7 @@ impl<'a> Fields<'a> {
             privs,
             mode,
             filters,
+            table,
             caps @ ..,
         ] = self.values;
         let mut capabilities = [0; 5];
@@ -103,11 +113,13 @@ impl<'a> Fields<'a> {
             inner_pids: words(pids?)?,
             inner_session: *words(session?)?.last()?,
             threads: decimal(threads?)?,
+            has_memory: self.has_memory,
             uids: words(uids?)?.try_into().ok()?,
             gids: words(gids?)?.try_into().ok()?,
             no_new_privs: decimal(privs?)?,
             seccomp_mode: decimal(mode?)?,
             seccomp_filters: decimal(filters?)?,
+            table: decimal(table?)?,
             capabilities,
         })
     }

@@ -1,3 +1,4 @@
+use super::descriptors;
 use super::mountinfo;
 use super::namespaces;
 use super::net;
@@ -11,8 +12,8 @@ fn status(name: &[u8]) -> Vec<u8> {
     text.extend(name);
     text.extend(
         b"\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t9\nPPid:\t7\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\nNSpid:\t9\t2\n\
-          NSsid:\t9\t2\nThreads:\t3\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000001\nCapEff:\t0000000000000002\n\
-          CapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000004\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\n",
+          NSsid:\t9\t2\nVmSize:\t 9 kB\nThreads:\t3\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000001\nCapEff:\t0000000000000002\n\
+          CapBnd:\t000001ffffffffff\nCapAmb:\t0000000000000004\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\nFDSize:\t64\n",
     );
     text
 }
@@ -42,6 +43,7 @@ fn a_status_without_a_key_or_with_one_twice_is_malformed() {
     let good = String::from_utf8(status(b"sh")).unwrap();
     for key in [
         "Seccomp_filters:",
+        "FDSize:",
         "NoNewPrivs:",
         "CapBnd:",
         "NSpid:",
@@ -69,6 +71,20 @@ fn a_status_without_a_key_or_with_one_twice_is_malformed() {
     }
     assert_eq!(Status::parse(b""), Err(ReadError::Malformed("status")));
     assert!(Status::parse(&good.replace("0001", "zzzz").into_bytes()).is_err());
+}
+
+#[test]
+fn a_task_without_memory_is_as_good_as_dead() {
+    let alive = String::from_utf8(status(b"sh")).unwrap();
+    let is_dead = |text: &str| Status::parse(text.as_bytes()).unwrap().is_dead();
+    assert!(!is_dead(&alive));
+    assert!(is_dead(&alive.replace("State:\tS", "State:\tZ")));
+    assert!(is_dead(&alive.replace("VmSize:\t 9 kB\n", "")));
+    assert!(is_dead(
+        &alive
+            .replace("Name:\tsh", "Name:\tVmSize:")
+            .replace("\nVmSize:\t 9 kB", "")
+    ));
 }
 
 #[test]
@@ -142,7 +158,7 @@ fn a_process_that_is_gone_reads_as_ended() {
 
 #[test]
 fn finds_its_own_sockets_and_descriptors() {
-    use super::descriptors::{self, Kind};
+    use super::descriptors::{self, KernelDevs, Kind};
     use std::os::fd::AsRawFd as _;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -151,7 +167,7 @@ fn finds_its_own_sockets_and_descriptors() {
     let null = std::fs::File::open("/dev/null").unwrap();
     let file = std::fs::File::open("/proc/self/exe").unwrap();
     let me = Entry::own().unwrap();
-    let seen = descriptors::read(&me).unwrap();
+    let seen = descriptors::read(&me, KernelDevs::learn().unwrap()).unwrap();
     let find = |fd: i32| seen.iter().find(|d| d.number == fd).unwrap();
     let tables = net::Tables::read(&me).unwrap();
     let inode = find(listener.as_raw_fd()).object.ino;
@@ -167,4 +183,41 @@ fn finds_its_own_sockets_and_descriptors() {
     assert_eq!(find(file.as_raw_fd()).kind, Kind::File);
     let mounts = mountinfo::parse(&me.read("mountinfo").unwrap()).unwrap();
     assert!(mounts.iter().any(|m| m.id == find(file.as_raw_fd()).object.mount));
+}
+
+#[test]
+fn copies_of_descriptors_tell_the_same_as_the_folder() {
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id: i32 = child.id().try_into().unwrap();
+    let entry = Entry::open(Pid::new(id).unwrap()).unwrap();
+    let devs = descriptors::KernelDevs::learn().unwrap();
+    let by_folder = descriptors::read(&entry, devs).unwrap();
+    let table = Status::parse(&entry.read("status").unwrap()).unwrap().table;
+    let by_copies = descriptors::duplicated(id, table, devs).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(by_folder.len() >= 3);
+    assert_eq!(by_folder, by_copies);
+}
+
+#[test]
+fn knows_a_process_behind_a_descriptor_by_its_namespace_even_if_it_is_young() {
+    let devs = descriptors::KernelDevs::learn().unwrap();
+    let own = Entry::own().unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let pidfd = crate::sys::pidfd::open(i32::try_from(child.id()).unwrap()).unwrap();
+    let kind = || {
+        let number = std::os::fd::AsRawFd::as_raw_fd(&pidfd);
+        let all = descriptors::read(&own, devs).unwrap();
+        all.into_iter().find(|d| d.number == number).unwrap().kind
+    };
+    let inode = namespaces::inode(&own, "ns/pid").unwrap();
+    assert_eq!(kind(), descriptors::Kind::Process(Some(inode)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(kind(), descriptors::Kind::Process(None));
 }

@@ -1,0 +1,21 @@
+//! Confinement, tried for real: every attempt succeeds outside first, and then must fail inside; every allow rule has
+//! its opposite. Run as root and as an ordinary user (`bin/run.sh test` does both).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod broker;
+mod environment;
+mod files;
+mod ghosts;
+mod git;
+mod harness;
+mod kernel;
+mod lifetime;
+mod network;
+mod pane;
+mod place;
+mod processes;
+mod protected;
+mod sockets;
+mod terminal;
+mod tester;
+mod tools;
