@@ -190,34 +190,39 @@ step() {
     if (cd "$root" && "$@"); then passed=$((passed + 1)); else failed="$failed${failed:+, }$name"; fi
 }
 
-# Prints where cargo left the jail tests and the program that they run.
-built_for_jail() {
-    cargo test --quiet --locked --test jail --no-run --message-format=json | python3 -c '
+# Prints where cargo left the tests of that name and the program that they run.
+built_for() {
+    cargo test --quiet --locked --test "$1" --no-run --message-format=json | python3 -c '
 import json, sys
 built = {}
 for line in sys.stdin:
     message = json.loads(line) if line.startswith("{") else {}
     if message.get("executable"):
         built[message["target"]["name"], message["target"]["kind"][0]] = message["executable"]
-print(built["jail", "test"])
-print(built["pinfold", "bin"])'
+print(built[sys.argv[1], "test"])
+print(built["pinfold", "bin"])' "$1"
 }
 
-# The jail tests once more, from a place that an ordinary user can read, with nothing of root in the environment.
-jail_as_ordinary_user() {
-    paths=$(built_for_jail) || return 1
+# Tests once more, from a place that an ordinary user can read, with nothing of root in the environment.
+as_ordinary_user() {
+    name=$1
+    shift
+    paths=$(built_for "$name") || return 1
     place=$(mktemp -d /var/tmp/pinfold-test.XXXXXX) || return 1
     trap 'rm -rf -- "$place"' EXIT
     trap 'exit 1' HUP INT TERM
     chmod 755 "$place" || return 1
-    install -m 755 -- "$(printf '%s\n' "$paths" | sed -n 1p)" "$place/jail" || return 1
+    install -m 755 -- "$(printf '%s\n' "$paths" | sed -n 1p)" "$place/$name" || return 1
     install -m 755 -- "$(printf '%s\n' "$paths" | sed -n 2p)" "$place/pinfold" || return 1
+    # What was installed for the tests may lie where only root gets.
+    install -m 755 -- "$PINFOLD_TEST_OPENCODE" "$place/opencode" || return 1
     install -d -m 700 -o "$TEST_USER" "$place/tmp" || return 1
     home=$(getent passwd "$TEST_USER" | cut -d: -f6)
     cd "$place/tmp" || return 1
     runuser -u "$TEST_USER" -- env -i HOME="$home" USER="$TEST_USER" LOGNAME="$TEST_USER" SHELL=/bin/sh \
         PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$place/tmp" \
-        JAIL_MUST_WORK="${JAIL_MUST_WORK:-}" PINFOLD_BIN="$place/pinfold" "$place/jail" "$@"
+        JAIL_MUST_WORK="${JAIL_MUST_WORK:-}" PINFOLD_BIN="$place/pinfold" \
+        PINFOLD_TEST_OPENCODE="$place/opencode" "$place/$name" "$@"
 }
 
 has_jail_tests() { [ -f "$root/tests/jail.rs" ] || [ -f "$root/tests/jail/main.rs" ]; }
@@ -242,7 +247,11 @@ run_tests() {
     if ! has_jail_tests; then
         step 'jail tests' no_jail_tests
     elif [ "$(id -u)" -eq 0 ]; then
-        step "jail tests as $TEST_USER" jail_as_ordinary_user "$@"
+        step "jail tests as $TEST_USER" as_ordinary_user jail "$@"
+    fi
+    if [ "$(id -u)" -eq 0 ]; then
+        # All of them again would take minutes; this one is the whole of it.
+        step "end-to-end test as $TEST_USER" as_ordinary_user e2e "${@:-an_agent_works_in_its_sandboxes}"
     fi
     if [ -n "$failed" ]; then
         printf '\nrun.sh: %s steps passed; failed: %s\n' "$passed" "$failed"

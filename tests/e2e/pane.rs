@@ -159,6 +159,7 @@ impl Terminal {
         let start = Instant::now();
         loop {
             if let Some(status) = child.try_wait().unwrap() {
+                self.settle();
                 return status.code();
             }
             if start.elapsed() > LIMIT {
@@ -167,6 +168,17 @@ impl Terminal {
                 panic!("it did not end: {:?}", self.text());
             }
             std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Until the reader has seen what was written last.
+    fn settle(&self) {
+        loop {
+            let before = self.text().len();
+            std::thread::sleep(Duration::from_millis(60));
+            if self.text().len() == before {
+                return;
+            }
         }
     }
 

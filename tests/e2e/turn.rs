@@ -1,18 +1,22 @@
 //! The real OpenCode in a real tmux pane: a whole turn, what its tool can see, and what is left afterwards.
 
 use crate::agent::{model, opencode};
-use crate::pane::Tmux;
-use crate::place::{LIMIT, Place, bridge_of, command_of, finished, signal, until};
+use crate::pane::{Terminal, Tmux};
+use crate::place::{LIMIT, Place, bridge_of, command_of, finished, pinfold, signal, until};
 use nix::sys::signal::Signal;
 use pinfold::agent::scripted::{Script, Server, Step};
+use rand::RngExt as _;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 /// It takes several seconds of processor time to start.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const TOKEN: &str = "token-of-the-launcher-4711";
+const HOST_PROCESS: &str = "86111";
 const SECRET: &str = "nobody may read this";
 
 /// What the model asks the agent's shell to do: honest work, and attempts to get out. Every line of its output is one
@@ -30,7 +34,7 @@ cat SECRET_FILE >/dev/null 2>&1 && echo "secret: read" || echo "secret: denied"
 cat marker-of-the-project >/dev/null 2>&1 && echo "project: read" || echo "project: denied"
 cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' > /tmp/words
 grep -q -x serve /tmp/words && echo "own processes: seen"
-grep -q FIRST"$()"SECOND /tmp/words && echo "host processes: seen" || echo "host processes: hidden"
+grep -q -x 86"$()"111 /tmp/words && echo "host processes: seen" || echo "host processes: hidden"
 cat /proc/[0-9]*/environ 2>/dev/null | grep -q TOKEN && echo "token: read" || echo "token: hidden"
 echo evil > .git/hooks/pre-commit 2>/dev/null && echo "hook: written" || echo "hook: denied"
 setsid nohup sh -c 'trap "" HUP TERM INT; while :; do sleep 3600; done' >/dev/null 2>&1 &
@@ -38,14 +42,8 @@ echo "end: reached"
 "#;
 
 fn script(secret: &Path) -> Script {
-    let own = std::env::current_exe().unwrap();
-    // In two parts: the shell's own command line must not have it whole.
-    let own = own.file_name().unwrap().to_str().unwrap().to_owned();
-    let (first, second) = own.split_at(own.len() / 2);
     let probe = PROBE
         .replace("SECRET_FILE", &format!("'{}'", secret.display()))
-        .replace("FIRST", first)
-        .replace("SECOND", second)
         .replace("TOKEN", TOKEN);
     let background =
         "setsid nohup sh -c 'trap \"\" HUP TERM; while :; do sleep 3600; done' >/dev/null 2>&1 & echo started";
@@ -84,7 +82,7 @@ fn prompt(tmux: &Tmux<'_>, pane: &str, text: &str, end: &str) {
         || {
             if !tmux.screen(pane).contains(text) {
                 tmux.run(["send-keys", "-t", pane, "-l", text]);
-                std::thread::sleep(std::time::Duration::from_millis(500));
+                std::thread::sleep(Duration::from_millis(500));
             }
             tmux.screen(pane).contains(text).then_some(())
         },
@@ -110,6 +108,8 @@ fn an_agent_works_in_its_sandboxes_and_leaves_nothing_however_it_ends() {
     std::fs::create_dir_all(place.project.join(".git/hooks")).unwrap();
     let (server, service) = model(&place, script(&secret));
     let tmux = Tmux::start(&place);
+    // A process of the host that the agent's tool looks for, by a word that its own command line does not have whole.
+    tmux.run(["new-window", "-d", "-t", "main", "sleep", HOST_PROCESS]);
     let binary = opencode.to_str().unwrap();
     let words = ["--binary", binary, service.as_str()];
 
@@ -159,6 +159,31 @@ fn an_agent_works_in_its_sandboxes_and_leaves_nothing_however_it_ends() {
     place.nothing_is_left();
 }
 
+#[test]
+fn a_bridge_that_is_killed_at_any_moment_of_a_real_start_leaves_no_process() {
+    let Some(opencode) = opencode() else { return };
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for _ in 0..5 {
+        let place = Place::new();
+        let (_server, service) = model(&place, Script::Prompted);
+        let mut terminal = Terminal::open();
+        let (program, words) = (pinfold(), ["start", "--host", "terminal", &service, "--binary"]);
+        let words = words.map(OsStr::new);
+        let pid = terminal.lead(
+            &place,
+            &[&[program.as_os_str()], &words[..], &[opencode.as_os_str()]].concat(),
+        );
+        let delay = Duration::from_millis(rand::rng().random_range(0..8000));
+        std::thread::sleep(delay);
+        signal(pid, Signal::SIGKILL);
+        terminal.status();
+        place.nothing_is_left();
+        let states = place.sessions();
+        let right = |session: &Value| matches!(session["lifecycleState"].as_str(), Some("failed" | "provisional"));
+        assert!(states.iter().all(right), "{delay:?}: {states:#?}");
+    }
+}
+
 /// Seen with `--nocapture`.
 fn tell_times(session: &Value) {
     let timings = &session["timings"];
@@ -194,6 +219,11 @@ fn check_answers(said: &str, session: &Value, place: &Place) {
     assert_eq!(made, "made by the agent\n");
     assert!(!place.project.join(".git/hooks/pre-commit").exists());
     // The controls of what was denied: it can be done out here.
+    let words = std::process::Command::new("sh")
+        .args(["-c", "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'"])
+        .output();
+    let words = String::from_utf8_lossy(&words.unwrap().stdout).into_owned();
+    assert!(words.lines().any(|word| word == HOST_PROCESS));
     assert_eq!(std::fs::read_to_string(place.home().join("secret")).unwrap(), SECRET);
 }
 
