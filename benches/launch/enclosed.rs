@@ -103,23 +103,23 @@ pub fn connecting() -> Outcome {
     let bare = text(Command::new(&exe).arg(CONNECTS).output()?.stdout)?;
     println!("{:<34}{:>12}{:>10}   {ROUNDS} rounds", "", "median us", "x bare");
     println!("{:<34}{bare:>12.1}{:>10.1}", "bare", 1.0);
-    for (name, closed) in [("enclosed", None), ("enclosed, mediated", Port::new(9))] {
-        let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
-        let argv = vec![exe.clone().into_os_string(), CONNECTS.into()];
-        let stdout = Stream::File(writer);
-        let closed: Vec<Port> = closed.into_iter().collect();
-        let (mut jailed, subject) = enclose(argv, stdout, closed.clone())?;
-        // The last sandbox of this process: a fork needs a single thread.
-        if let Some(listener) = jailed.listener.take() {
-            mediate::start(listener, closed)?;
-        }
-        let sandbox = release(jailed, &subject)?;
-        let mut said = Vec::new();
-        std::fs::File::from(reader).read_to_end(&mut said)?;
-        sandbox.end();
-        let median = text(said)?;
-        println!("{name:<34}{median:>12.1}{:>10.1}", median / bare);
-    }
+    let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    let argv = vec![exe.into_os_string(), CONNECTS.into()];
+    let (mut jailed, subject) = enclose(argv, Stream::File(writer), Vec::new())?;
+    // The last sandbox of this process: a fork needs a single thread.
+    let (listener, diag) = jailed.mediation.take().ok_or("the sandbox has no mediation")?;
+    let rules = mediate::Rules {
+        closed: Vec::new(),
+        granted: Vec::new(),
+        diag,
+    };
+    mediate::start(listener, rules)?;
+    let sandbox = release(jailed, &subject)?;
+    let mut said = Vec::new();
+    std::fs::File::from(reader).read_to_end(&mut said)?;
+    sandbox.end();
+    let median = text(said)?;
+    println!("{:<34}{median:>12.1}{:>10.1}", "enclosed", median / bare);
     Ok(())
 }
 

@@ -25,6 +25,15 @@ const TAKEN: [Signal; 8] = [
 /// Those that ask for an end.
 const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGHUP];
 
+/// Signals that whoever started this process wants ignored, by it and by what it starts (nohup(1)).
+pub fn ignored_from_the_start() -> Vec<Signal> {
+    let asked = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+    asked
+        .into_iter()
+        .filter(|signal| crate::sys::clone::is_ignored(*signal))
+        .collect()
+}
+
 /// The supervisor's signals, taken from the first moment on, so that none can end it before it can clean up.
 #[derive(Debug)]
 pub struct Signals {
@@ -35,7 +44,8 @@ pub struct Signals {
 impl Signals {
     /// Blocks them in this thread, and so in all that are made later. Children put theirs back.
     pub fn take() -> nix::Result<Signals> {
-        let set: SigSet = TAKEN.into_iter().collect();
+        let ignored = ignored_from_the_start();
+        let set: SigSet = TAKEN.into_iter().filter(|signal| !ignored.contains(signal)).collect();
         sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None)?;
         let file = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let ending = Cell::new(None);

@@ -71,6 +71,7 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         gate: ends.inner_gate,
         streams,
         umask: umask(),
+        ignored: super::attend::ignored_from_the_start(),
     };
     let (gate, standard) = (gate_files(&inside), standard(&inside.streams));
     let leash = divide(&inside)?;

@@ -1,6 +1,7 @@
 //! A new process in new namespaces in one call.
 
 use nix::sched::CloneFlags;
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Which side of the call this is.
@@ -74,14 +75,23 @@ pub fn leave(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Puts every signal back to its default action and unblocks all, as a fresh program expects.
-pub fn default_signals() -> nix::Result<()> {
-    use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
-    for each in Signal::iterator().filter(|s| !matches!(s, Signal::SIGKILL | Signal::SIGSTOP)) {
+/// Puts every signal but those in `ignored` back to its default action and unblocks all, as a fresh program expects.
+pub fn default_signals(ignored: &[Signal]) -> nix::Result<()> {
+    let fixed = |each: &Signal| matches!(each, Signal::SIGKILL | Signal::SIGSTOP) || ignored.contains(each);
+    for each in Signal::iterator().filter(|each| !fixed(each)) {
         // SAFETY: the default action installs no code of ours.
         unsafe { signal(each, SigHandler::SigDfl) }?;
     }
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)
+}
+
+/// Whether this process was started with the signal ignored, as `nohup` and background jobs of scripts are.
+pub fn is_ignored(each: Signal) -> bool {
+    // SAFETY: all-zero bytes are a valid sigaction.
+    let mut now: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: a null new action only asks; the kernel writes one sigaction, which lives over the call.
+    let asked = unsafe { libc::sigaction(each as libc::c_int, std::ptr::null(), std::ptr::from_mut(&mut now)) };
+    asked == 0 && now.sa_sigaction == libc::SIG_IGN
 }
 
 fn threads() -> Option<usize> {

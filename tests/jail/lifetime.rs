@@ -126,7 +126,11 @@ fn a_command_that_ignores_the_end_is_ended() {
 fn a_signal_at_any_moment_ends_the_launch() {
     let place = Place::new();
     for moment in [0, 2, 5, 9, 14, 20, 30, 60] {
-        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+        for signal in signals
+            .into_iter()
+            .filter(|signal| !pinfold::sys::clone::is_ignored(*signal))
+        {
             let word = marker();
             let run = Started::new(&mut place.run::<&str, _>(&[], &["sleep", &word]));
             std::thread::sleep(Duration::from_millis(moment));
@@ -219,4 +223,16 @@ fn a_launch_inside_a_launch_is_refused_cleanly() {
     let ended = finish(&mut place.run(&options, &[folder.to_str().unwrap(), "run", "--", "touch", "made"])).expect(125);
     assert!(ended.err().contains("cannot enclose the command"), "{}", ended.err());
     assert!(!place.work.join("made").exists());
+}
+
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let place = Place::new();
+    let script = "trap '' HUP; exec \"$0\" run -- sh -c 'echo > ready; sleep 0.5; kill -HUP $$; echo survived'";
+    let mut command = place.command("sh");
+    command.args(["-c", script, crate::place::program().to_str().unwrap()]);
+    let run = Started::new(&mut command);
+    eventually("the command runs", || place.work.join("ready").exists());
+    run.signal(Signal::SIGHUP);
+    assert_eq!(run.finish().expect(0).out(), "survived\n");
 }

@@ -131,6 +131,8 @@ impl Stage {
                     .join(format!(".doctor-{}", std::process::id()))
             }),
             socket: at(Layout::SOCKET),
+            socket_within: at(Layout::SOCKET_WITHIN),
+            datagrams: at(Layout::DATAGRAMS),
             abstract_name: found.map(|found| found.abstract_name.clone().into()),
             tcp: found.map(|found| found.tcp),
             udp: found.map(|found| found.udp),

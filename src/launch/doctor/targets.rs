@@ -12,7 +12,7 @@ use std::io::{BufRead as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -37,6 +37,9 @@ impl Layout {
     pub const OUTSIDE: &'static str = "outside";
     pub const SECRET: &'static str = "outside/secret";
     pub const SOCKET: &'static str = "outside/socket";
+    /// Sockets of the host within the grant: seen, and still out of reach.
+    pub const SOCKET_WITHIN: &'static str = "workspace/socket";
+    pub const DATAGRAMS: &'static str = "workspace/datagrams";
     pub const FILE: &'static str = "workspace/file";
     pub const CONFIG: &'static str = "workspace/.git/config";
     pub const HOOKS: &'static str = "workspace/.git/hooks";
@@ -89,6 +92,8 @@ pub fn serve(program: &Path) -> Result<(), StageError> {
     let (terminal, _terminals) = own_terminal().unzip();
     let folder = Folder::make()?;
     let _socket = UnixListener::bind(folder.0.as_path().join(Layout::SOCKET)).map_err(StageError::Io)?;
+    let _within = UnixListener::bind(folder.0.as_path().join(Layout::SOCKET_WITHIN)).map_err(StageError::Io)?;
+    let _datagrams = UnixDatagram::bind(folder.0.as_path().join(Layout::DATAGRAMS)).map_err(StageError::Io)?;
     let abstract_name = format!("pinfold-doctor-{:032x}", rand::rng().random::<u128>());
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&abstract_name).map_err(StageError::Io)?;
     let _abstract = UnixListener::bind_addr(&address).map_err(StageError::Io)?;

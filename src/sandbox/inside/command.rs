@@ -42,7 +42,7 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     descriptors::apply(&keep).map_err(at(|op| matches!(op, Op::CloseDescriptors)))?;
     umask(Mode::from_bits_truncate(inside.umask));
     enter_workdir(inside).map_err(at(|op| matches!(op, Op::Exec { .. })))?;
-    crate::sys::clone::default_signals().map_err(|errno| (0, errno))?;
+    crate::sys::clone::default_signals(&inside.ignored).map_err(|errno| (0, errno))?;
     let on_landlock = at(|op| matches!(op, Op::Landlock));
     let canary = AbsPath::new(CANARY).map_err(|_| on_landlock(Errno::EINVAL))?;
     let before = landlock::read_canary(&canary);

@@ -33,6 +33,8 @@ pub struct Inside<'a> {
     /// Where standard streams come from.
     pub streams: [Stream; 3],
     pub umask: u32,
+    /// Signals that stay ignored.
+    pub ignored: Vec<nix::sys::signal::Signal>,
 }
 
 /// Where one standard stream of the command comes from.

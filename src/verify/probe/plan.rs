@@ -28,6 +28,10 @@ pub struct Targets {
     pub own: Option<PathBuf>,
     /// A listening socket outside, with a path.
     pub socket: Option<PathBuf>,
+    /// A listening socket of the host whose file lies in a granted folder.
+    pub socket_within: Option<PathBuf>,
+    /// A datagram socket of the host, in a granted folder or not.
+    pub datagrams: Option<PathBuf>,
     /// A listening abstract socket outside: its name.
     pub abstract_name: Option<OsString>,
     /// A TCP listener on the host's loopback.
@@ -167,6 +171,14 @@ fn sockets(targets: &Targets) -> Vec<Planned> {
     let mut set = Vec::new();
     if let Some(path) = &targets.socket {
         set.push(plan("connect to a socket outside", "connect-unix", vec![word(path)]));
+    }
+    if let Some(path) = &targets.socket_within {
+        let what = "connect to a socket of the host in the workspace";
+        set.push(plan(what, "connect-unix", vec![word(path)]));
+    }
+    if let Some(path) = &targets.datagrams {
+        let what = "send a datagram to a socket of the host";
+        set.push(plan(what, "unix-datagram", vec![word(path)]));
     }
     if let Some(name) = targets.abstract_name.clone() {
         let what = "connect to an abstract socket outside";

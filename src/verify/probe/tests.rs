@@ -389,6 +389,8 @@ fn the_escape_set_names_real_attempts_with_the_right_arguments() {
         writable_file: path("/w/f"),
         own: path("/x/state"),
         socket: path("/x/s"),
+        socket_within: path("/w/s"),
+        datagrams: path("/x/d"),
         abstract_name: Some("n".into()),
         tcp: "127.0.0.1:1".parse().ok(),
         udp: "127.0.0.1:1".parse().ok(),
