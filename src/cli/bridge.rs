@@ -4,8 +4,10 @@ use super::Outcome;
 use super::args::Bridge;
 use super::output::{fail, tell};
 use super::run::warn;
+use crate::base::text::visible;
 use crate::launch::Setting;
 use crate::launch::begin::bridge;
+use crate::launch::session::Progress;
 use crate::sandbox::attend::Signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, tcflush};
@@ -20,7 +22,7 @@ const READABLE: Duration = Duration::from_secs(60);
 /// Runs the session of a launch that `start` has recorded.
 pub fn run(args: Bridge) -> Outcome {
     let setting = Setting::find()?;
-    match bridge(&args.launch, &setting) {
+    match bridge(&args.launch, &setting, &mut progress) {
         Ok((_, ended)) => {
             warn(&ended.changed);
             if !ended.changed.is_empty() {
@@ -56,6 +58,32 @@ fn linger(signals: &Signals) {
         let typed = polled[0].revents().is_some_and(|events| !events.is_empty());
         if typed || ready.is_ok_and(|count| count == 0) {
             return;
+        }
+    }
+}
+
+/// One line a step: without it a pane would stay empty for the seconds that an agent takes to start.
+pub fn progress(step: Progress<'_>) {
+    match step {
+        Progress::Held(server) => {
+            let root = server.root.as_ref().map(|root| visible(root.as_path()));
+            let (root, protected) = (root.unwrap_or_default(), server.protected.len());
+            tell(format_args!(
+                "pinfold: {root} is granted; {protected} places in it are protected"
+            ));
+        }
+        Progress::ServerPassed(report) => {
+            let (checks, took) = (report.checks.len(), report.took_ms);
+            let text = "the server is enclosed and verified";
+            tell(format_args!(
+                "pinfold: {text} ({checks} checks, {took} ms); it starts now, which takes some seconds"
+            ));
+        }
+        Progress::Ready(ready) => {
+            tell(format_args!(
+                "pinfold: the server answers after {} ms",
+                ready.after.as_millis()
+            ));
         }
     }
 }

@@ -6,13 +6,14 @@ use super::list::{shown, state, store, verification};
 use super::output::{say, say_json};
 use crate::base::AbsPath;
 use crate::base::text::visible;
-use crate::launch::control::{select, stop as stop_session, verify as verify_session};
+use crate::launch::control::{Among, select, stop as stop_session, verify as verify_session};
 use crate::state::{Lifecycle, Record, Timings};
+use serde_json::Value;
 use std::process::ExitCode;
 
 /// Everything that is known about one session.
 pub fn info(args: Select) -> Outcome {
-    let record = select(&store()?, args.session.as_deref())?;
+    let record = select(&store()?, args.session.as_deref(), Among::All)?;
     if args.output.json {
         say_json(&shown(&record));
     } else {
@@ -24,7 +25,7 @@ pub fn info(args: Select) -> Outcome {
 /// Verifies a running session now; status 1 if it does not hold.
 pub fn verify(args: Select) -> Outcome {
     let store = store()?;
-    let record = select(&store, args.session.as_deref())?;
+    let record = select(&store, args.session.as_deref(), Among::Running)?;
     let record = verify_session(&store, &record)?;
     let held = holds(&record);
     if args.output.json {
@@ -36,14 +37,44 @@ pub fn verify(args: Select) -> Outcome {
         findings(&record)
             .into_iter()
             .for_each(|finding| say(format_args!("  {finding}")));
+        processes(&record).into_iter().for_each(say);
     }
     Ok(ExitCode::from(u8::from(!held)))
+}
+
+/// Every process of the last look, a line each; what a process calls itself is escaped.
+fn processes(record: &Record) -> Vec<String> {
+    let reports = record
+        .verification
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let lines = reports.flat_map(|report| {
+        let side = text(report, "sandbox");
+        let processes = report.get("processes").and_then(Value::as_array).into_iter().flatten();
+        processes.map(move |process| {
+            let pid = process.get("pid").and_then(Value::as_i64).unwrap_or_default();
+            let confined = process.get("confined").and_then(Value::as_bool) == Some(true);
+            let verdict = if confined { "confined" } else { "NOT CONFINED" };
+            format!(
+                "  {side:<7} {pid:>7}  {:<8} {verdict:<9} {}",
+                text(process, "role"),
+                text(process, "command")
+            )
+        })
+    });
+    lines.collect()
+}
+
+fn text(value: &Value, name: &str) -> String {
+    visible(value.get(name).and_then(Value::as_str).unwrap_or_default())
 }
 
 /// Ends a running session.
 pub fn stop(args: Select) -> Outcome {
     let store = store()?;
-    let record = select(&store, args.session.as_deref())?;
+    let record = select(&store, args.session.as_deref(), Among::Running)?;
     let after = stop_session(&store, &record)?;
     let ended = !after.lifecycle_state.is_active();
     if args.output.json {

@@ -7,14 +7,14 @@ use super::run::{passed_on, warn};
 use crate::base::LaunchId;
 use crate::launch::Setting;
 use crate::launch::begin::recorded_policy;
-use crate::launch::control::select;
+use crate::launch::control::{Among, select};
 use crate::launch::run::{Progress, enclosed};
 use std::ffi::{OsStr, OsString};
 
 /// Opens it; the shell's exit status is passed on.
 pub fn run(args: Shell) -> Outcome {
     let setting = Setting::find()?;
-    let record = select(&store()?, args.session.as_deref())?;
+    let record = select(&store()?, args.session.as_deref(), Among::All)?;
     let policy = recorded_policy(&record, &setting)?;
     let shell = || {
         vec![

@@ -21,7 +21,7 @@ pub fn run(args: Start) -> Outcome {
         ready_timeout: args.ready_timeout,
         arguments: args.arguments,
     };
-    match begin(wish, args.host.as_deref(), &setting)? {
+    match begin(wish, args.host.as_deref(), &setting, &mut super::bridge::progress)? {
         Begun::Elsewhere(record, pane) => {
             let answer = json!({"ok": true, "session": record.session_name, "launch": record.launch_id, "pane": pane, "host": record.host});
             if args.json {

@@ -3,7 +3,7 @@
 use super::Setting;
 use super::pair::SessionWish;
 use super::record::record_end;
-use super::session::{Ended, line};
+use super::session::{Ended, Progress, line};
 use crate::agent::Side;
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId, PaneId, ProcessRecord};
 use crate::host::{self, Focus, HostError, Opened, Place, Request as PaneRequest, Surroundings};
@@ -52,6 +52,9 @@ impl Explain for BeginError {
     }
 }
 
+/// Who is told how far a start has come.
+pub type Tell<'a> = &'a mut dyn FnMut(Progress<'_>);
+
 /// What a start came to.
 #[derive(Debug)]
 pub enum Begun {
@@ -62,7 +65,7 @@ pub enum Begun {
 }
 
 /// Checks, records, opens a pane or runs right here.
-pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting) -> Result<Begun, Fault> {
+pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting, tell: Tell<'_>) -> Result<Begun, Fault> {
     let mut wish = wish;
     let root = wish.wish.checked_root(setting)?;
     fix_places(&mut wish, setting);
@@ -95,7 +98,7 @@ pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting) ->
     match opened.inspect_err(|_| drop(store.remove(&record.pane_id)))? {
         Opened::There(pane) => Ok(Begun::Elsewhere(Box::new(record), pane)),
         Opened::Here(pane) => {
-            bridge_in(&pane, &launch, setting).map(|(record, ended)| Begun::Here(Box::new(record), ended))
+            bridge_in(&pane, &launch, setting, tell).map(|(record, ended)| Begun::Here(Box::new(record), ended))
         }
     }
 }
@@ -131,7 +134,7 @@ fn passed_on(wish: &SessionWish, setting: &Setting) -> Vec<(OsString, OsString)>
 }
 
 /// The pane's half: finds its pane, takes the launch, runs the line, records the end.
-pub fn bridge(launch: &LaunchId, setting: &Setting) -> Result<(Record, Ended), Fault> {
+pub fn bridge(launch: &LaunchId, setting: &Setting, tell: Tell<'_>) -> Result<(Record, Ended), Fault> {
     let around = Surroundings {
         env: &setting.environ,
         uid: nix::unistd::geteuid(),
@@ -142,16 +145,16 @@ pub fn bridge(launch: &LaunchId, setting: &Setting) -> Result<(Record, Ended), F
     let record = records.iter().find(|record| record.launch_id == *launch);
     let host = host::choose(&around, record.map(|record| record.host.as_str()))?;
     let pane = host.here().ok_or(BeginError::NoPane)?;
-    bridge_in(&pane, launch, setting)
+    bridge_in(&pane, launch, setting, tell)
 }
 
-fn bridge_in(pane: &PaneId, launch: &LaunchId, setting: &Setting) -> Result<(Record, Ended), Fault> {
+fn bridge_in(pane: &PaneId, launch: &LaunchId, setting: &Setting, tell: Tell<'_>) -> Result<(Record, Ended), Fault> {
     let store = Store::open(&setting.dirs)?;
     let claim = store.claim(pane)?;
     let own = ProcessRecord::current()?;
     let Taken { record, handover, .. } = claim.take(launch, own)?;
     let wish = wish_of(&record).map(|wish| with_values(wish, handover));
-    let ended = wish.and_then(|wish| line(&claim, &store, &record, &wish, setting));
+    let ended = wish.and_then(|wish| line(&claim, &store, &record, &wish, setting, tell));
     let recorded = record_end(&claim, &ended);
     let ended = ended?;
     Ok((recorded?, ended))

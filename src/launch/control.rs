@@ -23,7 +23,9 @@ pub enum ControlError {
     Starting(String),
     #[error("no session is recorded")]
     None,
-    #[error("several sessions are recorded: {}", .0.join(", "))]
+    #[error("no session is running")]
+    NoneRunning,
+    #[error("several sessions are running: {}", .0.join(", "))]
     Several(Vec<String>),
     #[error("{session} belongs to a process that cannot be signalled ({errno})")]
     Signal { session: String, errno: Errno },
@@ -34,7 +36,7 @@ pub enum ControlError {
 impl Explain for ControlError {
     fn kind(&self) -> Kind {
         match self {
-            ControlError::NotRunning(_) | ControlError::None => Kind::NotFound,
+            ControlError::NotRunning(_) | ControlError::NoneRunning | ControlError::None => Kind::NotFound,
             ControlError::Several(_) | ControlError::Starting(_) => Kind::Target,
             ControlError::Signal { .. } => Kind::Permission,
             ControlError::Silent(_) => Kind::Unknown,
@@ -42,7 +44,7 @@ impl Explain for ControlError {
     }
     fn hint(&self) -> Option<String> {
         match self {
-            ControlError::None => Some("start one with `pinfold start`".into()),
+            ControlError::None | ControlError::NoneRunning => Some("start one with `pinfold start`".into()),
             ControlError::Several(_) => Some("name one; the beginning of its name will do".into()),
             ControlError::Starting(_) => Some("try again when `pinfold list` says that it runs".into()),
             ControlError::NotRunning(_) => Some("`pinfold list` shows what is".into()),
@@ -51,26 +53,41 @@ impl Explain for ControlError {
     }
 }
 
-/// The record that `key` names; without one, the only running session, else the only recorded one.
-pub fn select(store: &Store, key: Option<&str>) -> Result<Record, Fault> {
-    let listing = store.reconcile_all()?;
+/// Which sessions are meant when none is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    /// The running one, and nothing else.
+    Running,
+    /// The running one, else the one that was changed last.
+    All,
+}
+
+/// The record that `key` names; without one, the only running session or, among all, the last one.
+pub fn select(store: &Store, key: Option<&str>, among: Among) -> Result<Record, Fault> {
+    let records = store.reconcile_all()?.records;
     if let Some(key) = key {
-        let by_launch = listing.records.iter().find(|record| record.launch_id.as_str() == key);
+        let by_launch = records.iter().find(|record| record.launch_id.as_str() == key);
         return Ok(by_launch.cloned().map_or_else(|| store.find(key), Ok)?);
     }
-    let all = listing.records;
-    let running: Vec<&Record> = all.iter().filter(|record| record.lifecycle_state.is_active()).collect();
-    let candidates = if running.is_empty() {
-        all.iter().collect()
-    } else {
-        running
-    };
-    match candidates.as_slice() {
-        [only] => Ok((*only).clone()),
-        [] => Err(ControlError::None.into()),
-        several => {
-            Err(ControlError::Several(several.iter().map(|record| record.session_name.clone()).collect()).into())
-        }
+    Ok(unnamed(&records, among)?.clone())
+}
+
+/// The session that is meant without a name.
+fn unnamed(records: &[Record], among: Among) -> Result<&Record, ControlError> {
+    let running: Vec<&Record> = records
+        .iter()
+        .filter(|record| record.lifecycle_state.is_active())
+        .collect();
+    match (running.as_slice(), among) {
+        ([only], _) => Ok(only),
+        ([], Among::Running) => Err(ControlError::NoneRunning),
+        ([], Among::All) => records
+            .iter()
+            .max_by_key(|record| record.updated_at)
+            .ok_or(ControlError::None),
+        (several, _) => Err(ControlError::Several(
+            several.iter().map(|record| record.session_name.clone()).collect(),
+        )),
     }
 }
 

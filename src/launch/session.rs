@@ -10,12 +10,13 @@ use super::run::RunError;
 use super::subject::{handed_out, subject};
 use super::watch::Watch;
 use super::{Setting, changed};
+use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
-use crate::verify::{Listen, NetSubject, Passed, Stage, Subject, held};
+use crate::verify::{Listen, NetSubject, Passed, Report, Stage, Subject, held};
 use serde_json::Value;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -29,6 +30,17 @@ pub struct Ended {
     pub changed: Vec<AbsPath>,
 }
 
+/// How far a start has come, for the person who waits in the pane.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// Both sandboxes are made, and nothing of the agent has run; the server's policy.
+    Held(&'a Policy),
+    /// The server's sandbox has passed; the server starts now, which takes it some seconds.
+    ServerPassed(&'a Report),
+    /// The server has answered as it should.
+    Ready(&'a Ready),
+}
+
 /// Server first, then client; both verified before anything of theirs runs.
 pub fn line(
     claim: &Claim,
@@ -36,6 +48,7 @@ pub fn line(
     record: &Record,
     wish: &SessionWish,
     setting: &Setting,
+    tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Ended, Fault> {
     let begun = Instant::now();
     let pane = Pane::find().ok_or(super::pair::PairError::NoTerminal)?;
@@ -47,6 +60,7 @@ pub fn line(
     let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
     let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
     claim.update(|record| record_start(record, &pair, &logs, [&server.facts, &client.facts], begun))?;
+    tell(Progress::Held(&pair.server));
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
     let mut mediation = Mediation::new();
     mediation.add(
@@ -60,6 +74,7 @@ pub fn line(
     let _traffic = mediation.start()?;
     let mut expected = server_subject(&server, &pair)?;
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
+    tell(Progress::ServerPassed(passed.report()));
     let server = server.release(passed)?;
     let ready = wait_until_ready(
         &pair,
@@ -69,6 +84,7 @@ pub fn line(
         wish.patience(),
         &logs.server_path,
     )?;
+    tell(Progress::Ready(&ready));
     expected.network.listens = Some(Listen {
         port: pair.port,
         stage: Stage::Ready,
