@@ -219,7 +219,7 @@ as_ordinary_user() {
     install -d -m 700 -o "$TEST_USER" "$place/tmp" || return 1
     home=$(getent passwd "$TEST_USER" | cut -d: -f6)
     cd "$place/tmp" || return 1
-    runuser -u "$TEST_USER" -- env -i HOME="$home" USER="$TEST_USER" LOGNAME="$TEST_USER" SHELL=/bin/sh \
+    with_signals runuser -u "$TEST_USER" -- env -i HOME="$home" USER="$TEST_USER" LOGNAME="$TEST_USER" SHELL=/bin/sh \
         PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$place/tmp" \
         JAIL_MUST_WORK="${JAIL_MUST_WORK:-}" PINFOLD_BIN="$place/pinfold" \
         PINFOLD_TEST_OPENCODE="$place/opencode" "$place/$name" "$@"
@@ -230,6 +230,15 @@ has_jail_tests() { [ -f "$root/tests/jail.rs" ] || [ -f "$root/tests/jail/main.r
 no_jail_tests() {
     echo 'there is no tests/jail: confinement was not tested'
     [ "${JAIL_MUST_WORK:-0}" != 1 ]
+}
+
+# A background job of a script starts with SIGINT ignored and hands that on; some tests end something by it.
+with_signals() {
+    if env --default-signal=INT true 2>/dev/null; then
+        env --default-signal=HUP,INT,QUIT,TERM "$@"
+    else
+        "$@"
+    fi
 }
 
 run_tests() {
@@ -243,7 +252,7 @@ run_tests() {
         step format cargo fmt --check
         step lints cargo clippy --quiet --locked --all-targets -- -D warnings
     fi
-    step tests cargo test --locked --no-fail-fast -- "$@"
+    step tests with_signals cargo test --locked --no-fail-fast -- "$@"
     if ! has_jail_tests; then
         step 'jail tests' no_jail_tests
     elif [ "$(id -u)" -eq 0 ]; then
