@@ -8,7 +8,7 @@ use crate::sandbox::layers::mounts::{NODES, PROC_COVERED, PROC_READ_ONLY};
 use crate::sandbox::plan::Op;
 use crate::verify::{
     Attempted, Birth, EnvSubject, Filters, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject, Subject,
-    Which, Writing, mount_points,
+    Which, Writing, mount_points, own_filters,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -36,6 +36,7 @@ pub fn subject(
     let record = ProcessRecord::of(facts.first).map_err(|_| unreadable())?;
     let namespaces = Namespaces::of(facts.first).map_err(|_| unreadable())?;
     let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+    let inherited = own_filters().map_err(|_| unreadable())?;
     let (before, after) = facts.canary;
     let identities = |pairs: &[(u64, u64)]| pairs.iter().map(|&(dev, ino)| Identity { dev, ino }).collect();
     Ok(Subject {
@@ -54,8 +55,8 @@ pub fn subject(
             outside: gid,
         },
         filters: Filters {
-            init: facts.filters_first,
-            command: facts.filters_command,
+            init: inherited + facts.filters_first,
+            command: inherited + facts.filters_command,
         },
         terminal,
         standard: identities(&facts.standard),

@@ -23,4 +23,4 @@ pub use subject::{
     Attempted, Birth, EnvSubject, Filters, IdMap, Identity, Listen, MountKind, MountRule, NetSubject, Stage, Subject,
     Which, Writing,
 };
-pub use verification::{held, running};
+pub use verification::{held, own_filters, running};

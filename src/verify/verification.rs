@@ -1,10 +1,17 @@
 //! One verification: find, read, judge, report.
 
 use super::checks::{CHECKS, Moment};
-use super::proc::Reading;
+use super::proc::status::Status;
+use super::proc::{Entry, ReadError, Reading};
 use super::subject::Subject;
 use super::{Finding, Passed, Process, Report, Role, facts, tree};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// How many seccomp filters this process itself carries: whatever it starts inherits them (a container's, for example).
+pub fn own_filters() -> Result<u32, ReadError> {
+    let status = Entry::own()?.read("status").and_then(|bytes| Status::parse(&bytes))?;
+    Ok(status.seccomp_filters)
+}
 
 /// Verifies a sandbox whose command waits at the gate. Only this makes the proof that `release` asks for.
 pub fn held(subject: &Subject) -> Result<Passed, Report> {

@@ -15,6 +15,7 @@ mod pane;
 mod place;
 mod processes;
 mod protected;
+mod refusal;
 mod sockets;
 mod terminal;
 mod tester;
