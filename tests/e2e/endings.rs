@@ -91,7 +91,7 @@ fn stop_ends_everything_also_where_nobody_listens_to_signals() {
         assert_eq!(record["lastExitCode"], status);
         let again = session.place.pinfold(["stop"]);
         assert_eq!(again.status, Some(1));
-        assert!(again.stderr.contains("is not running"), "{}", again.stderr);
+        assert!(again.stderr.contains("no session is running"), "{}", again.stderr);
     }
 }
 

@@ -153,7 +153,7 @@ fn a_process_that_only_has_the_number_of_a_bridge_is_never_signalled() {
         for verb in ["stop", "verify"] {
             let said = place.pinfold([verb]);
             assert_eq!(said.status, Some(1));
-            assert!(said.stderr.contains("is not running"), "{}", said.stderr);
+            assert!(said.stderr.contains("no session is running"), "{}", said.stderr);
             bystander.lives();
         }
         let after = place.session();
