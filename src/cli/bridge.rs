@@ -4,6 +4,7 @@ use super::Outcome;
 use super::args::Bridge;
 use super::output::{fail, tell};
 use super::run::warn;
+use super::status::{Wraps, of_failure};
 use crate::base::text::visible;
 use crate::launch::Setting;
 use crate::launch::begin::bridge;
@@ -33,7 +34,7 @@ pub fn run(args: Bridge) -> Outcome {
         Err(fault) => {
             fail(&fault, false);
             linger(&setting.signals);
-            Ok(ExitCode::from(super::status::OWN_FAILURE))
+            Ok(ExitCode::from(of_failure(Wraps::Command, fault.kind())))
         }
     }
 }

@@ -21,7 +21,7 @@ mod status;
 mod why;
 mod wish;
 
-use crate::base::{Fault, Kind};
+use crate::base::Fault;
 use args::{Cli, Verb};
 use clap::Parser as _;
 use std::process::ExitCode;
@@ -44,16 +44,11 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let wraps = status::wraps_a_command(&cli.verb);
+    let wraps = status::wraps(&cli.verb);
     let as_json = status::wants_json(&cli.verb);
     dispatch(cli.verb, begun).unwrap_or_else(|fault| {
         output::fail(&fault, as_json);
-        ExitCode::from(match (wraps, fault.kind()) {
-            (true, Kind::Unconfined | Kind::Permission) => status::REFUSED,
-            (true, _) => status::OWN_FAILURE,
-            (false, Kind::Config) => 2,
-            (false, _) => 1,
-        })
+        ExitCode::from(status::of_failure(wraps, fault.kind()))
     })
 }
 

@@ -45,8 +45,14 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         if let Some(status) = status.as_mut() {
             let _ = writeln!(status, "{}", timed(event(&progress), begun));
         }
-    })?;
-    Ok(passed_on(exit, &program))
+    });
+    if let (Err(fault), Some(status)) = (&exit, status.as_mut()) {
+        let failed = serde_json::json!({
+            "event": "failed", "kind": fault.kind().word(), "message": fault.to_string(), "hint": fault.hint(),
+        });
+        let _ = writeln!(status, "{}", timed(failed, begun));
+    }
+    Ok(passed_on(exit?, &program))
 }
 
 /// The command's status; that it could not be run is told.

@@ -1,15 +1,36 @@
 //! Exit statuses, and which verbs pass a command's own on.
 
 use super::args::Verb;
+use crate::base::Kind;
 
 /// A failure of Pinfold itself, where a command's own status is passed on.
 pub const OWN_FAILURE: u8 = 125;
 /// Pinfold refused to run the command.
 pub const REFUSED: u8 = 126;
 
+/// Whether a verb stands for a command, whose status it passes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wraps {
+    Command,
+    Nothing,
+}
+
+/// The status of a failure of Pinfold: one decision for every verb.
+pub fn of_failure(wraps: Wraps, kind: Kind) -> u8 {
+    match (wraps, kind) {
+        (Wraps::Command, Kind::Unconfined | Kind::Permission) => REFUSED,
+        (Wraps::Command, _) => OWN_FAILURE,
+        (Wraps::Nothing, Kind::Config) => 2,
+        (Wraps::Nothing, _) => 1,
+    }
+}
+
 /// Whether the verb's status is the status of a command.
-pub fn wraps_a_command(verb: &Verb) -> bool {
-    matches!(verb, Verb::Run(_) | Verb::Shell(_) | Verb::Bridge(_))
+pub fn wraps(verb: &Verb) -> Wraps {
+    match verb {
+        Verb::Run(_) | Verb::Shell(_) | Verb::Bridge(_) => Wraps::Command,
+        _ => Wraps::Nothing,
+    }
 }
 
 /// Whether a failure is told as JSON too.
@@ -30,5 +51,20 @@ pub fn wants_json(verb: &Verb) -> bool {
             ProfileVerb::Show { .. } => false,
         },
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OWN_FAILURE, REFUSED, Wraps, of_failure};
+    use crate::base::Kind;
+
+    #[test]
+    fn a_failure_has_one_status_for_each_kind_and_verb() {
+        assert_eq!(of_failure(Wraps::Command, Kind::Unconfined), REFUSED);
+        assert_eq!(of_failure(Wraps::Command, Kind::Config), OWN_FAILURE);
+        assert_eq!(of_failure(Wraps::Command, Kind::Startup), OWN_FAILURE);
+        assert_eq!(of_failure(Wraps::Nothing, Kind::Config), 2);
+        assert_eq!(of_failure(Wraps::Nothing, Kind::Unconfined), 1);
     }
 }

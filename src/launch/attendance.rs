@@ -1,6 +1,6 @@
 //! The step wait: until a command has ended, with signals, stops and verification on the way.
 
-use super::watch::{Round, Watch};
+use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
 use crate::sandbox::attend::{Event, Signals, next};
 use crate::sandbox::terminal::Relay;
@@ -67,6 +67,8 @@ pub struct Attendance<'a> {
     pub on_failure: OnFailure,
     /// Set by the first request to end.
     deadline: Option<Instant>,
+    /// When the next round of verification is overdue, and whether it was asked for once more.
+    overdue: (Instant, bool),
 }
 
 impl<'a> Attendance<'a> {
@@ -85,6 +87,7 @@ impl<'a> Attendance<'a> {
             watch,
             on_failure,
             deadline: None,
+            overdue: (Instant::now() + OVERDUE, false),
         }
     }
 
@@ -94,15 +97,19 @@ impl<'a> Attendance<'a> {
         self
     }
 
-    /// Until a command ends or a verification fails; `seen` gets every round of reports.
-    pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> Outcome {
+    /// Until a command ends or a verification fails; `seen` gets every round of reports. The relay comes back: what the
+    /// command wrote last is shown once the sandboxes are gone.
+    pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> (Outcome, Option<Relay>) {
         let outcome = loop {
+            let deadline = self
+                .deadline
+                .map_or(self.overdue.0, |deadline| deadline.min(self.overdue.0));
             match next(
                 self.running,
                 &mut self.relay,
                 self.signals,
                 self.watch.wake(),
-                self.deadline,
+                Some(deadline),
             ) {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
@@ -110,23 +117,46 @@ impl<'a> Attendance<'a> {
                 Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.suspend(),
                 Ok(Event::Told(_, Told::Stopped | Told::Noise)) => {}
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
-                Ok(Event::Late) => break Outcome::Ended(self.running.len().saturating_sub(1), Exit::Signal(9)),
-                Ok(Event::Woken) => {
-                    if let Some(report) = self.look(&mut seen) {
-                        break Outcome::Unconfined(report);
+                Ok(Event::Late) => match self.late() {
+                    Some(outcome) => break outcome,
+                    None => continue,
+                },
+                Ok(Event::Woken) => match self.watch.rounds() {
+                    Err(errno) => break Outcome::Broken(errno),
+                    Ok(rounds) => {
+                        if let Some(report) = self.look(rounds, &mut seen) {
+                            break Outcome::Unconfined(report);
+                        }
                     }
-                }
+                },
             }
         };
-        if let Some(relay) = self.relay {
-            relay.finish();
+        (outcome, self.relay)
+    }
+
+    /// A time has passed: that of the command, or that of the next verification, which then is asked for once more:
+    /// this process may have been stopped for a while.
+    fn late(&mut self) -> Option<Outcome> {
+        let now = Instant::now();
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            return Some(Outcome::Ended(self.running.len().saturating_sub(1), Exit::Signal(9)));
         }
-        outcome
+        match self.overdue {
+            (at, _) if at > now => None,
+            (_, true) => Some(Outcome::Broken(nix::errno::Errno::ETIMEDOUT)),
+            (_, false) => {
+                self.watch.ask();
+                self.overdue = (now + OVERDUE, true);
+                None
+            }
+        }
     }
 
     /// Passes the rounds on; a failure that ends the launch comes back.
-    fn look(&self, seen: &mut impl FnMut(&Round)) -> Option<Report> {
-        let rounds = self.watch.rounds();
+    fn look(&mut self, rounds: Vec<Round>, seen: &mut impl FnMut(&Round)) -> Option<Report> {
+        if !rounds.is_empty() {
+            self.overdue = (Instant::now() + OVERDUE, false);
+        }
         rounds.iter().for_each(seen);
         let failed = rounds
             .into_iter()

@@ -39,6 +39,8 @@ pub enum BeginError {
     NoWish(LaunchId),
     #[error("this pane cannot be told from others: it is no pane of a known host")]
     NoPane,
+    #[error("the values that were handed over to the pane cannot be read ({0})")]
+    Unreadable(serde_json::Error),
     #[error("what was asked for cannot be written down ({0})")]
     Unwritable(serde_json::Error),
 }
@@ -153,7 +155,7 @@ fn bridge_in(pane: &PaneId, launch: &LaunchId, setting: &Setting, tell: Tell<'_>
     let claim = store.claim(pane)?;
     let own = ProcessRecord::current()?;
     let Taken { record, handover, .. } = claim.take(launch, own)?;
-    let wish = wish_of(&record).map(|wish| with_values(wish, handover));
+    let wish = wish_of(&record).and_then(|wish| with_values(wish, handover));
     let ended = wish.and_then(|wish| line(&claim, &store, &record, &wish, setting, tell));
     let recorded = record_end(&claim, &ended);
     let ended = ended?;
@@ -161,9 +163,11 @@ fn bridge_in(pane: &PaneId, launch: &LaunchId, setting: &Setting, tell: Tell<'_>
 }
 
 /// The wish with the values that `start` saw.
-fn with_values(mut wish: SessionWish, handover: Option<Value>) -> SessionWish {
-    let values = handover.and_then(|value| serde_json::from_value(value).ok());
-    let values: Vec<(OsString, OsString)> = values.unwrap_or_default();
+fn with_values(mut wish: SessionWish, handover: Option<Value>) -> Result<SessionWish, Fault> {
+    let values = handover
+        .map(serde_json::from_value::<Vec<(OsString, OsString)>>)
+        .transpose();
+    let values = values.map_err(BeginError::Unreadable)?.unwrap_or_default();
     for (name, value) in values {
         let named = wish.wish.env.iter_mut().filter(|wanted| **wanted == name);
         named.for_each(|wanted| {
@@ -171,7 +175,7 @@ fn with_values(mut wish: SessionWish, handover: Option<Value>) -> SessionWish {
             wanted.push(&value);
         });
     }
-    wish
+    Ok(wish)
 }
 
 /// The wish that a record keeps.

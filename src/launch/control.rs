@@ -29,6 +29,8 @@ pub enum ControlError {
     Several(Vec<String>),
     #[error("{session} belongs to a process that cannot be signalled ({errno})")]
     Signal { session: String, errno: Errno },
+    #[error("{0} could not be ended: the kernel does not let its process go")]
+    StillAlive(String),
     #[error("{0} was asked to verify itself and did not record an answer")]
     Silent(String),
 }
@@ -39,7 +41,7 @@ impl Explain for ControlError {
             ControlError::NotRunning(_) | ControlError::NoneRunning | ControlError::None => Kind::NotFound,
             ControlError::Several(_) | ControlError::Starting(_) => Kind::Target,
             ControlError::Signal { .. } => Kind::Permission,
-            ControlError::Silent(_) => Kind::Unknown,
+            ControlError::Silent(_) | ControlError::StillAlive(_) => Kind::Unknown,
         }
     }
     fn hint(&self) -> Option<String> {
@@ -97,7 +99,9 @@ pub fn stop(store: &Store, record: &Record) -> Result<Record, Fault> {
     signal(record, &bridge, Signal::SIGTERM)?;
     if !gone_within(&bridge, PATIENCE) {
         signal(record, &bridge, Signal::SIGKILL)?;
-        gone_within(&bridge, PATIENCE);
+        if !gone_within(&bridge, PATIENCE) {
+            return Err(ControlError::StillAlive(record.session_name.clone()).into());
+        }
     }
     let listing = store.reconcile_all()?;
     let after = listing

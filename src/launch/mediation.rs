@@ -3,7 +3,7 @@
 use super::traffic::{Route, Target, Traffic, publish};
 use super::wish::broker_port;
 use crate::base::{AbsPath, Explain, Kind, LaunchId, Port};
-use crate::policy::{FileKind, Network, Policy};
+use crate::policy::{FileKind, NetPolicy, Network, Policy};
 use crate::sandbox::door::Door;
 use crate::sandbox::egress::{Broker, Log, PolicyJudge};
 use crate::sandbox::{Jailed, mediate};
@@ -18,6 +18,8 @@ pub enum MediationError {
     Log { path: AbsPath, source: io::Error },
     #[error("the log of network decisions has no place ({0})")]
     Name(crate::base::PathError),
+    #[error("nothing says where port {0} of the sandbox should lead")]
+    NoWay(Port),
     #[error("port {port} of this machine's loopback cannot be listened on ({source})")]
     Publish { port: Port, source: io::Error },
     #[error("the sandbox's traffic cannot be served ({0})")]
@@ -70,13 +72,12 @@ impl Mediation {
         joined: Option<(Port, Arc<Door>)>,
     ) -> Result<(), MediationError> {
         for (port, listener) in std::mem::take(&mut jailed.inlets) {
-            let join = joined.as_ref().filter(|(joined, _)| *joined == port);
-            let target = match (join, log) {
-                (Some((port, door)), _) => Target::Inside(Arc::clone(door), *port),
-                (None, Some((launch, path))) if is_broker(policy, port) => {
-                    Target::Broker(broker(policy, launch, path)?)
-                }
-                _ => Target::Host(port),
+            let way = way(&policy.network, joined.as_ref().map(|(port, _)| *port), port);
+            let target = match (way, &joined, log) {
+                (Some(Way::Inside), Some((_, door)), _) => Target::Inside(Arc::clone(door), port),
+                (Some(Way::Broker), _, Some((launch, path))) => Target::Broker(broker(policy, launch, path)?),
+                (Some(Way::Host), _, _) => Target::Host(port),
+                _ => return Err(MediationError::NoWay(port)),
             };
             self.routes.push(Route { listener, target });
         }
@@ -122,8 +123,25 @@ pub fn published(policy: &Policy) -> Result<Vec<(Port, OwnedFd)>, MediationError
         .collect()
 }
 
-fn is_broker(policy: &Policy, port: Port) -> bool {
-    policy.network.mode == Network::Brokered && broker_port() == Some(port)
+/// Where a listener of the sandbox leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Into the other sandbox.
+    Inside,
+    Broker,
+    /// The same port of the host's loopback.
+    Host,
+}
+
+/// The one decision: what was joined, then the broker, then a port that was opened by number; nothing else leads anywhere.
+fn way(network: &NetPolicy, joined: Option<Port>, port: Port) -> Option<Way> {
+    if joined == Some(port) {
+        Some(Way::Inside)
+    } else if network.mode == Network::Brokered && broker_port() == Some(port) {
+        Some(Way::Broker)
+    } else {
+        network.open_ports.contains(&port).then_some(Way::Host)
+    }
 }
 
 fn broker(policy: &Policy, launch: &LaunchId, path: &AbsPath) -> Result<Arc<Broker>, MediationError> {
@@ -136,4 +154,36 @@ fn broker(policy: &Policy, launch: &LaunchId, path: &AbsPath) -> Result<Arc<Brok
         PolicyJudge::new(policy.network.clone()),
         log,
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Way, broker_port, way};
+    use crate::base::Port;
+    use crate::policy::{NetPolicy, Network};
+
+    #[test]
+    fn a_listener_leads_only_where_the_policy_says() {
+        let port = |raw| Port::new(raw).unwrap();
+        let network = |mode| NetPolicy {
+            mode,
+            allow: Vec::new(),
+            deny: Vec::new(),
+            services: std::collections::BTreeMap::new(),
+            open_ports: vec![port(5432), port(21_000)],
+            listen_ports: Vec::new(),
+            closed_ports: Vec::new(),
+        };
+        let (blocked, brokered) = (network(Network::Blocked), network(Network::Brokered));
+        let broker = broker_port().unwrap();
+        assert_eq!(way(&brokered, None, broker), Some(Way::Broker));
+        assert_eq!(
+            way(&blocked, None, broker),
+            None,
+            "without a broker its port leads nowhere, not to the host"
+        );
+        assert_eq!(way(&blocked, None, port(5432)), Some(Way::Host));
+        assert_eq!(way(&blocked, Some(port(21_000)), port(21_000)), Some(Way::Inside));
+        assert_eq!(way(&brokered, None, port(1)), None);
+    }
 }

@@ -16,6 +16,7 @@ use crate::state::Store;
 use crate::verify::{NetSubject, Report, held};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The profile of a command that names none.
@@ -45,6 +46,8 @@ pub enum RunError {
     NotVerified(String),
     #[error("the supervisor cannot watch the command any more ({0}), so it was ended")]
     Broken(nix::errno::Errno),
+    #[error("the terminal cannot be joined to the sandbox's ({0}), so the command was not released")]
+    NoPane(nix::errno::Errno),
     #[error("verification cannot be repeated ({0}), so the command was not released")]
     NoWatch(std::io::Error),
 }
@@ -105,14 +108,14 @@ pub fn enclosed(
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
     let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
-    let mut running = jailed.release(passed)?;
+    let relay = jailed.terminal.take().map(relay).transpose()?;
+    let running = jailed.release(passed)?;
     tell(Progress::Released);
-    let relay = running
-        .terminal
-        .take()
-        .and_then(|inner| Relay::new(Pane::find()?, inner).ok());
-    let outcome = Attendance::new(&[&running], relay, &setting.signals, &watch, OnFailure::Stop).wait(|_| {});
+    let alone = [&running];
+    let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop);
+    let (outcome, relay) = attendance.wait(|_| {});
     running.end();
+    relay.map(Relay::finish);
     let appeared = changed::appeared(&before);
     tell(Progress::Changed(&appeared));
     match outcome {
@@ -123,6 +126,12 @@ pub fn enclosed(
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
+}
+
+/// Joins the sandbox's terminal to the pane, before anything can write to it.
+pub fn relay(inner: OwnedFd) -> Result<Relay, RunError> {
+    let pane = Pane::find().ok_or(RunError::NoPane(nix::errno::Errno::ENOTTY))?;
+    Relay::new(pane, inner).map_err(RunError::NoPane)
 }
 
 /// The plan that `line` would carry out.

@@ -4,9 +4,9 @@ use super::attendance::{Attendance, Outcome, Unconfined};
 use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
 use super::pair::{Pair, SessionWish, client_order, server_order};
-use super::readiness::wait_until_ready;
-use super::record::{Rounds, record_running, record_start, reports};
-use super::run::RunError;
+use super::readiness::{Waiting, wait_until_ready};
+use super::record::{Rounds, record_running, record_start, reports, weakened};
+use super::run::{RunError, relay};
 use super::subject::{handed_out, subject};
 use super::watch::Watch;
 use super::{Setting, changed};
@@ -51,7 +51,7 @@ pub fn line(
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Ended, Fault> {
     let begun = Instant::now();
-    let pane = Pane::find().ok_or(super::pair::PairError::NoTerminal)?;
+    Pane::find().ok_or(super::pair::PairError::NoTerminal)?;
     let pair = Pair::resolve(wish, record, setting)?;
     end_if_asked(&setting.signals)?;
     let logs = Logs::open(store, record)?;
@@ -59,7 +59,10 @@ pub fn line(
     let before = changed::absent(&pair.server);
     let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
     let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
-    claim.update(|record| record_start(record, &pair, &logs, [&server.facts, &client.facts], begun))?;
+    claim.update(|record| {
+        record_start(record, &pair, &logs, [&server.facts, &client.facts], begun);
+        record.weakened = weakened(wish.on_failure());
+    })?;
     tell(Progress::Held(&pair.server));
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
     let mut mediation = Mediation::new();
@@ -75,15 +78,15 @@ pub fn line(
     let mut expected = server_subject(&server, &pair)?;
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::ServerPassed(passed.report()));
+    let young = Watch::start(vec![expected.clone()]).map_err(RunError::NoWatch)?;
     let server = server.release(passed)?;
-    let ready = wait_until_ready(
-        &pair,
-        &door,
-        &server,
-        &setting.signals,
-        wish.patience(),
-        &logs.server_path,
-    )?;
+    let waiting = Waiting {
+        server: &server,
+        watch: &young,
+        signals: &setting.signals,
+    };
+    let ready = wait_until_ready(&pair, &door, &waiting, wish.patience(), &logs.server_path)?;
+    drop(young);
     tell(Progress::Ready(&ready));
     expected.network.listens = Some(Listen {
         port: pair.port,
@@ -92,14 +95,15 @@ pub fn line(
     let subjects = vec![expected, client_subject(&client, &pair)?];
     let (passed, verification) = both_passed(&subjects)?;
     let watch = Watch::start(subjects).map_err(RunError::NoWatch)?;
-    let mut client = client.release(passed)?;
+    let relay = client.terminal.take().map(relay).transpose()?;
+    let client = client.release(passed)?;
     claim.update(|record| record_running(record, &ready, verification, begun))?;
-    let relay = client.terminal.take().and_then(|inner| Relay::new(pane, inner).ok());
     let both = [&server, &client];
     let mut rounds = Rounds::new(claim);
-    let outcome =
-        Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure()).wait(|round| rounds.note(round));
+    let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure());
+    let (outcome, relay) = attendance.wait(|round| rounds.note(round));
     end(server, client);
+    relay.map(Relay::finish);
     finish(outcome, changed::appeared(&before))
 }
 

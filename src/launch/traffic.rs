@@ -3,11 +3,15 @@
 use crate::base::Port;
 use crate::sandbox::door::Door;
 use crate::sandbox::egress::{Broker, join};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{SockaddrIn, connect, getsockopt, sockopt};
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener, TcpStream as StdStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
@@ -42,10 +46,13 @@ impl Traffic {
             .enable_io()
             .enable_time()
             .build()?;
+        let entered = runtime.enter();
+        let routes = routes.into_iter().map(Route::listen).collect::<io::Result<Vec<_>>>()?;
+        drop(entered);
         let work = move || {
             let local = LocalSet::new();
-            for route in routes {
-                local.spawn_local(serve(route));
+            for (listener, target) in routes {
+                local.spawn_local(serve(listener, target));
             }
             local.block_on(&runtime, async {
                 let _ = stopped.await;
@@ -70,18 +77,23 @@ impl Drop for Traffic {
     }
 }
 
-async fn serve(route: Route) -> io::Result<Infallible> {
-    let listener = StdListener::from(route.listener);
-    listener.set_nonblocking(true)?;
-    let listener = TcpListener::from_std(listener)?;
-    let target = match route.target {
+impl Route {
+    fn listen(self) -> io::Result<(TcpListener, Target)> {
+        let listener = StdListener::from(self.listener);
+        listener.set_nonblocking(true)?;
+        Ok((TcpListener::from_std(listener)?, self.target))
+    }
+}
+
+async fn serve(listener: TcpListener, target: Target) -> Infallible {
+    let target = match target {
         Target::Broker(broker) => match broker.serve(listener).await {},
         target => Arc::new(target),
     };
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Out of descriptors, most likely: give others the time to end.
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
         let target = Arc::clone(&target);
@@ -106,14 +118,31 @@ async fn reach(target: &Target) -> io::Result<TcpStream> {
     }
 }
 
-/// A blocking connection to a port inside, for asking a server whether it is ready.
-pub fn connect_inside(door: &Door, port: Port) -> io::Result<StdStream> {
+/// A blocking connection to a port inside, for asking a server whether it is ready; made within `limit`, since a
+/// server that does not accept leaves a connect hanging for minutes.
+pub fn connect_inside(door: &Door, port: Port, limit: Duration) -> io::Result<StdStream> {
     let socket = door.socket()?;
-    let address = nix::sys::socket::SockaddrIn::new(127, 0, 0, 1, port.get());
+    let address = SockaddrIn::new(127, 0, 0, 1, port.get());
+    match connect(socket.as_raw_fd(), &address) {
+        Ok(()) => {}
+        Err(Errno::EINPROGRESS) => finish_connect(&socket, limit)?,
+        Err(errno) => return Err(errno.into()),
+    }
     let stream = StdStream::from(socket);
     stream.set_nonblocking(false)?;
-    nix::sys::socket::connect(std::os::fd::AsRawFd::as_raw_fd(&stream), &address)?;
     Ok(stream)
+}
+
+fn finish_connect(socket: &OwnedFd, limit: Duration) -> io::Result<()> {
+    let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+    let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLOUT)];
+    if poll(&mut polled, limit)? == 0 {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    match getsockopt(socket, sockopt::SocketError)? {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
 }
 
 /// A listener on a port of the host's loopback, for a port that a sandbox may publish.

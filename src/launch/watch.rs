@@ -1,6 +1,7 @@
 //! Verification while a launch lives: every second for twenty seconds, then every fifteen, and on request.
 
 use crate::verify::{Report, Subject, running};
+use nix::errno::Errno;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 const YOUNG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(15);
+/// A round that is later than this means that verification is stuck.
+pub const OVERDUE: Duration = Duration::from_secs(45);
 
 /// One look at every subject, in their order.
 #[derive(Debug)]
@@ -65,11 +68,15 @@ impl Watch {
         }
     }
 
-    /// The rounds since the last call, after a wake-up.
-    pub fn rounds(&self) -> Vec<Round> {
+    /// The rounds since the last call, after a wake-up. `EPIPE`: the thread is gone, and nothing verifies any more.
+    pub fn rounds(&self) -> nix::Result<Vec<Round>> {
         let mut bell = [0; 64];
-        let _ = nix::unistd::read(&self.wake, &mut bell);
-        self.rounds.try_iter().collect()
+        match nix::unistd::read(&self.wake, &mut bell) {
+            Ok(0) => return Err(Errno::EPIPE),
+            Ok(_) | Err(Errno::EAGAIN | Errno::EINTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        Ok(self.rounds.try_iter().collect())
     }
 }
 

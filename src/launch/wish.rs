@@ -1,7 +1,7 @@
 //! What a person asks for, and its way to a frozen policy: the steps load and resolve of the line.
 
 use super::Setting;
-use crate::base::{AbsPath, Fault, Port, dirs};
+use crate::base::{AbsPath, Explain, Fault, Kind, Port, dirs};
 use crate::policy::{
     Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, check_workspace, load, preparations,
     resolve, workspace_root,
@@ -31,6 +31,20 @@ pub struct Wish {
     pub block_net: bool,
     pub env: Vec<OsString>,
     pub workdir: Option<OsString>,
+}
+
+/// A port was asked for that is the broker's in every sandbox.
+#[derive(Debug, thiserror::Error)]
+#[error("port {BROKER} cannot be opened or published: inside every sandbox it is the broker's")]
+pub struct BrokersPort;
+
+impl Explain for BrokersPort {
+    fn kind(&self) -> Kind {
+        Kind::Config
+    }
+    fn hint(&self) -> Option<String> {
+        Some("choose another port, or grant the service by name: --service NAME.pinfold=127.0.0.1:PORT".into())
+    }
 }
 
 /// What a launch adds to a wish.
@@ -88,6 +102,10 @@ impl Wish {
             prepare(&wanted.path, wanted.kind)?;
         }
         let mut policy = resolve(&profile, &request, &setting.host)?;
+        let asked = policy.network.open_ports.iter().chain(&policy.network.listen_ports);
+        if asked.into_iter().any(|port| Some(*port) == broker_port()) {
+            return Err(BrokersPort.into());
+        }
         name_the_broker(&mut policy);
         Ok(policy)
     }

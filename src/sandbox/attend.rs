@@ -166,8 +166,10 @@ fn wait(
             .and_then(PollFd::revents)
             .is_some_and(|events| !events.is_empty())
     };
-    if let Some(index) = (0..running.len()).find(|index| is_ready(index + 2)) {
-        return Ok(Ready::Message(index));
+    // A failed verification must not wait behind a sandbox that has much to say.
+    if is_ready(0) {
+        return Ok(Ready::Woken);
     }
-    Ok(if is_ready(0) { Ready::Woken } else { Ready::Bytes })
+    let message = (0..running.len()).find(|index| is_ready(index + 2));
+    Ok(message.map_or(Ready::Bytes, Ready::Message))
 }

@@ -59,7 +59,7 @@ pub(super) fn step(name: &'static str) -> impl Fn(Errno) -> SpawnError {
 /// A failure of one operation of the plan.
 pub(super) fn failed(ops: &[Op], op: u16, errno: Errno) -> SpawnError {
     let op = ops.get(usize::from(op));
-    let step = op.map_or_else(|| "an unnamed step".into(), describe);
+    let step = op.map_or_else(|| "starting the sandbox's processes".into(), describe);
     SpawnError::Step {
         step,
         layer: op.and_then(Op::layer),
@@ -103,7 +103,7 @@ pub fn describe(op: &Op) -> String {
 fn advice(op: Option<&Op>, errno: Errno) -> Option<String> {
     let namespaces = matches!(
         op,
-        None | Some(Op::Namespaces | Op::MapIds { .. } | Op::Root | Op::Hostname(_) | Op::Loopback)
+        Some(Op::Namespaces | Op::MapIds { .. } | Op::Root | Op::Hostname(_) | Op::Loopback)
     );
     match (op, errno) {
         (_, Errno::EPERM | Errno::EACCES | Errno::ENOSPC) if namespaces => Some(

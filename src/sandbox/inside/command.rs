@@ -1,6 +1,6 @@
 //! The command's own part: its streams, Landlock, seccomp, the gate, exec.
 
-use super::{Inside, Stream};
+use super::{Inside, NO_OP, Stream};
 use crate::base::AbsPath;
 use crate::sandbox::gate::{self, Report};
 use crate::sandbox::layers::seccomp::Mediated;
@@ -42,7 +42,7 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     descriptors::apply(&keep).map_err(at(|op| matches!(op, Op::CloseDescriptors)))?;
     umask(Mode::from_bits_truncate(inside.umask));
     enter_workdir(inside).map_err(at(|op| matches!(op, Op::Exec { .. })))?;
-    crate::sys::clone::default_signals(&inside.ignored).map_err(|errno| (0, errno))?;
+    crate::sys::clone::default_signals(&inside.ignored).map_err(|errno| (NO_OP, errno))?;
     let on_landlock = at(|op| matches!(op, Op::Landlock));
     let canary = AbsPath::new(CANARY).map_err(|_| on_landlock(Errno::EINVAL))?;
     let before = landlock::read_canary(&canary);
@@ -51,10 +51,10 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     let on_seccomp = at(|op| matches!(op, Op::Seccomp));
     let listener = inside.filters.install(Mediated::Yes).map_err(on_seccomp)?;
     let given: Vec<_> = listener.iter().map(AsRawFd::as_raw_fd).collect();
-    gate::send(&inside.control, Report::Filtered, &given).map_err(|errno| (0, errno))?;
+    gate::send(&inside.control, Report::Filtered, &given).map_err(|errno| (NO_OP, errno))?;
     // Verification begins with the next message: the listener must be gone from here by then.
     drop(listener);
-    gate::send(&inside.control, Report::Held { before, after }, &[]).map_err(|errno| (0, errno))
+    gate::send(&inside.control, Report::Held { before, after }, &[]).map_err(|errno| (NO_OP, errno))
 }
 
 /// Its own process group in the sandbox's session, so that it can be stopped and continued; without a terminal its own

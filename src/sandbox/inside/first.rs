@@ -1,7 +1,7 @@
 //! PID 1 of the sandbox: applies the plan up to the command's own part, then reaps, relays stops and the exit, and
 //! ends with the supervisor. When it ends, the kernel ends everything inside.
 
-use super::{Inside, Stream, command};
+use super::{Inside, NO_OP, Stream, command};
 use crate::sandbox::gate::{self, Report, Request};
 use crate::sandbox::layers::seccomp::Mediated;
 use crate::sandbox::layers::{capabilities, descriptors, limits, mounts, namespaces, network, privileges};
@@ -26,16 +26,21 @@ struct Terminal {
 
 /// Never returns: ends in the exit of the namespace's first process.
 pub fn run(inside: &Inside<'_>) -> ! {
-    // An unwinding panic must not run on into the copied frames of the supervisor.
+    // A panic must neither print into the command's streams nor run on into the copied frames of the supervisor.
+    std::panic::set_hook(Box::new(|_| {}));
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(inside)));
-    if let Ok(Err((op, errno))) = outcome {
-        let _ = gate::send(&inside.control, Report::Failed { op, errno }, &[]);
-    }
-    crate::sys::clone::leave(0)
+    let failure = match outcome {
+        Ok(Ok(())) => crate::sys::clone::leave(0),
+        Ok(Err(failure)) => failure,
+        Err(_) => (NO_OP, Errno::ENOTRECOVERABLE),
+    };
+    let (op, errno) = failure;
+    let _ = gate::send(&inside.control, Report::Failed { op, errno }, &[]);
+    crate::sys::clone::leave(125)
 }
 
 fn live(inside: &Inside<'_>) -> Step<()> {
-    let general = |errno| (0, errno);
+    let general = |errno| (NO_OP, errno);
     nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(general)?;
     umask(Mode::empty());
     let (terminal, handed_out) = prepare(inside)?;
@@ -72,7 +77,7 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
     }
     network::free_low_ports();
     mounts::apply(inside.ops, &inside.files)?;
-    nix::unistd::setsid().map_err(|errno| (0, errno))?;
+    nix::unistd::setsid().map_err(|errno| (NO_OP, errno))?;
     let mut terminal = None;
     let mut handed_out = Vec::new();
     for (index, op) in inside.ops.iter().enumerate() {
@@ -94,8 +99,8 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
     }
     let master = terminal.iter().map(|terminal| terminal.master.as_raw_fd());
     let given: Vec<RawFd> = handed_out.iter().map(AsRawFd::as_raw_fd).chain(master).collect();
-    gate::send(&inside.control, Report::Prepared, &given).map_err(|errno| (0, errno))?;
-    block_signals().map_err(|errno| (0, errno))?;
+    gate::send(&inside.control, Report::Prepared, &given).map_err(|errno| (NO_OP, errno))?;
+    block_signals().map_err(|errno| (NO_OP, errno))?;
     Ok((terminal, handed_out))
 }
 

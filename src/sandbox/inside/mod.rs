@@ -37,6 +37,9 @@ pub struct Inside<'a> {
     pub ignored: Vec<nix::sys::signal::Signal>,
 }
 
+/// The number of a failure that belongs to no operation of the plan.
+pub const NO_OP: u16 = u16::MAX;
+
 /// Where one standard stream of the command comes from.
 #[derive(Debug)]
 pub enum Stream {
@@ -54,7 +57,7 @@ impl Inside<'_> {
             .iter()
             .position(wanted)
             .and_then(|index| u16::try_from(index).ok())
-            .unwrap_or(u16::MAX)
+            .unwrap_or(NO_OP)
     }
 
     fn limits(&self) -> Limits {

@@ -4,11 +4,13 @@
 use crate::base::AbsPath;
 use crate::policy::{Access, Content, Policy};
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::libc::{S_IFDIR, S_IFMT};
+use nix::sys::stat::Mode;
 use std::path::Path;
 
 /// The newest ABI that is asked for; an older kernel gives what it knows, and `doctor` says what that is.
@@ -24,8 +26,9 @@ pub fn apply(policy: &Policy) -> nix::Result<()> {
         .map_err(refused)?;
     let mut ruleset = ruleset;
     for (path, rights) in rules(policy) {
-        let Ok(fd) = PathFd::new(path) else { continue };
-        let is_folder = nix::sys::stat::fstat(&fd).is_ok_and(|stat| stat.st_mode & S_IFMT == S_IFDIR);
+        // Everything in the rules was mounted a moment ago: what cannot be opened is a failure, not a grant to skip.
+        let fd = nix::fcntl::open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+        let is_folder = nix::sys::stat::fstat(&fd)?.st_mode & S_IFMT == S_IFDIR;
         let rights = if is_folder {
             rights
         } else {
@@ -86,10 +89,6 @@ fn refused(error: landlock::RulesetError) -> Errno {
 pub fn read_canary(canary: &AbsPath) -> i32 {
     match std::fs::File::open(canary) {
         Ok(_) => 0,
-        Err(error) => error.raw_os_error().unwrap_or(libc_eio()),
+        Err(error) => error.raw_os_error().unwrap_or(Errno::EIO as i32),
     }
-}
-
-fn libc_eio() -> i32 {
-    Errno::EIO as i32
 }

@@ -13,6 +13,7 @@ use nix::mount::{MntFlags, MsFlags};
 use nix::sys::stat::{Mode, fstat};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
+use std::io::Write as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -181,7 +182,7 @@ impl View {
     fn file(&mut self, at: &AbsPath, bytes: &[u8]) -> nix::Result<()> {
         let (folder, name) = self.beside(at)?;
         let file = create(&folder.place, &name)?;
-        nix::unistd::write(file, bytes).map(drop)
+        std::fs::File::from(file).write_all(bytes).map_err(super::errno_of)
     }
 
     fn link(&mut self, at: &AbsPath, to: &Path) -> nix::Result<()> {
@@ -194,7 +195,7 @@ impl View {
 
     /// Covers `at` with something empty and unreadable to the point: an empty read-only file or folder.
     fn mask(&mut self, at: &AbsPath) -> nix::Result<()> {
-        let Ok(place) = mount::open_beneath(&self.root, at.below_root()) else {
+        let Some(place) = if_there(mount::open_beneath(&self.root, at.below_root()))? else {
             return Ok(());
         };
         let is_folder = fstat(&place)?.st_mode & nix::libc::S_IFMT == nix::libc::S_IFDIR;
@@ -225,7 +226,7 @@ impl View {
         let place = self.place(&at, true)?;
         self.attach(proc, place, &at)?;
         for name in PROC_READ_ONLY {
-            let Ok(place) = mount::open_beneath(proc, name) else {
+            let Some(place) = if_there(mount::open_beneath(proc, name))? else {
                 continue;
             };
             let copy = mount::clone_tree(&place)?;
@@ -353,4 +354,13 @@ fn memory(size: u64, mode: &str) -> nix::Result<OwnedFd> {
 
 fn inside(path: &str) -> nix::Result<AbsPath> {
     AbsPath::new(path).map_err(|_| Errno::EINVAL)
+}
+
+/// What is not there needs no cover; any other failure is one.
+fn if_there<T>(found: nix::Result<T>) -> nix::Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }

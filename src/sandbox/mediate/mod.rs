@@ -36,7 +36,7 @@ pub struct Rules {
 
 /// Serves one sandbox on a thread of its own until nothing in it is left.
 pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<()> {
-    let granted = rules.granted.iter().filter_map(|path| granted_file(path)).collect();
+    let granted = rules.granted.iter().map(granted_file).collect::<nix::Result<_>>()?;
     let mediator = Arc::new(Mediator {
         listener,
         closed: rules.closed,
@@ -52,13 +52,10 @@ pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<()> {
 }
 
 /// The file that a granted path names now; it was bound into the sandbox a moment ago.
-fn granted_file(path: &AbsPath) -> Option<SocketFile> {
-    let file = nix::fcntl::open(
-        path.as_path(),
-        OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW,
-        Mode::empty(),
-    );
-    caller::socket_file(&file.ok()?, "/proc/self/mountinfo").ok()
+fn granted_file(path: &AbsPath) -> nix::Result<SocketFile> {
+    let flags = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let file = nix::fcntl::open(path.as_path(), flags, Mode::empty())?;
+    caller::socket_file(&file, "/proc/self/mountinfo")
 }
 
 struct Mediator {
