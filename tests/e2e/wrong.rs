@@ -43,7 +43,7 @@ fn an_agent_that_cannot_be_used_is_told_from_every_other() {
             "was not ready after 2 seconds: it took a request and did not answer it",
         ),
         // Its backlog is full after the first tries: a connect then hangs, which must not outlast the limit.
-        ("deaf", "startup", "was not ready after 2 seconds"),
+        ("full", "startup", "was not ready after 2 seconds"),
         ("open", "startup", "answers without the password"),
         ("html", "startup", "it answered with \"text/html\" instead of JSON"),
         ("old", "target", "says version 2.0.1, but 1.x was started"),

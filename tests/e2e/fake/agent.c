@@ -49,9 +49,9 @@ static int serve(int port) {
     if (is("stray")) stray();
     if (is("stubborn")) signal(SIGTERM, SIG_IGN);
     setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(s, (struct sockaddr *)&at, sizeof at) || listen(s, is("deaf") ? 0 : 64)) return perror("listen"), 1;
+    if (bind(s, (struct sockaddr *)&at, sizeof at) || listen(s, is("full") ? 0 : 64)) return perror("listen"), 1;
     for (;;) {
-        if (is("deaf")) { pause(); continue; }
+        if (is("full")) { pause(); continue; }
         int conn = accept(s, NULL, NULL);
         if (conn < 0) continue;
         if (is("silent")) continue;
