@@ -43,7 +43,13 @@ impl Explain for Unconfined {
         Kind::Unconfined
     }
     fn hint(&self) -> Option<String> {
-        Some("nothing of it runs any more; `pinfold doctor` tries the same sandbox and says more".into())
+        let replaced = self.0.ends_with("is not mounted");
+        let hint = if replaced {
+            "a protected file was replaced from outside, as `git config` in another terminal does: look at it, and start again"
+        } else {
+            "nothing of it runs any more; `pinfold doctor` tries the same sandbox and says more"
+        };
+        Some(hint.into())
     }
 }
 

@@ -1,10 +1,13 @@
 //! Verification while a launch lives: every second for twenty seconds, then every fifteen, and on request.
 
-use crate::verify::{Report, Subject, running};
+use crate::verify::{EnvSubject, Report, Subject, running};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -25,7 +28,8 @@ pub struct Round {
 
 /// A verification thread; dropped, it has ended: the next sandbox of this process needs it to have one thread.
 pub struct Watch {
-    wishes: Option<Sender<()>>,
+    /// One byte asks for a round; closed, it ends the thread.
+    wish: Option<OwnedFd>,
     rounds: Receiver<Round>,
     wake: OwnedFd,
     thread: Option<JoinHandle<()>>,
@@ -33,7 +37,7 @@ pub struct Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        drop(self.wishes.take());
+        drop(self.wish.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -43,13 +47,24 @@ impl Drop for Watch {
 impl Watch {
     /// Verifies every subject again and again; a report of each round wakes whoever polls `wake`.
     pub fn start(subjects: Vec<Subject>) -> std::io::Result<Watch> {
-        let (wake, bell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC | nix::fcntl::OFlag::O_NONBLOCK)?;
-        let (wishes, wished) = channel();
+        let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK);
+        let ((wake, bell), (wished, wish)) = (pipe()?, pipe()?);
         let (sender, rounds) = channel();
-        let work = move || watch(&subjects, &wished, &sender, &mut std::fs::File::from(bell));
-        let thread = std::thread::Builder::new().name("verify".into()).spawn(work)?;
+        let mounts = subjects
+            .iter()
+            .map(|subject| File::open(format!("/proc/{}/mountinfo", subject.init.pid)));
+        let mut watching = Watching {
+            mounts: mounts.collect::<std::io::Result<_>>()?,
+            subjects,
+            wished,
+            rounds: sender,
+            bell: File::from(bell),
+        };
+        let thread = std::thread::Builder::new()
+            .name("verify".into())
+            .spawn(move || watching.watch())?;
         Ok(Watch {
-            wishes: Some(wishes),
+            wish: Some(wish),
             rounds,
             wake,
             thread: Some(thread),
@@ -63,8 +78,8 @@ impl Watch {
 
     /// Asks for a verification now.
     pub fn ask(&self) {
-        if let Some(wishes) = &self.wishes {
-            let _ = wishes.send(());
+        if let Some(wish) = &self.wish {
+            let _ = nix::unistd::write(wish, &[1]);
         }
     }
 
@@ -80,19 +95,76 @@ impl Watch {
     }
 }
 
-fn watch(subjects: &[Subject], wished: &Receiver<()>, rounds: &Sender<Round>, bell: &mut std::fs::File) {
-    let begun = Instant::now();
-    loop {
-        let pause = if begun.elapsed() < YOUNG { SHORT } else { LONG };
-        let asked = match wished.recv_timeout(pause) {
-            Ok(()) => true,
-            Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        let reports = subjects.iter().map(running).collect();
-        if rounds.send(Round { reports, asked }).is_err() {
-            return;
+/// The thread's own side.
+struct Watching {
+    subjects: Vec<Subject>,
+    /// Tells when a sandbox's mounts change (proc_pid_mountinfo(5)): somebody outside who replaces a protected file
+    /// takes its cover away in every mount namespace, and that must not wait for the next round.
+    mounts: Vec<File>,
+    wished: OwnedFd,
+    rounds: Sender<Round>,
+    bell: File,
+}
+
+/// Why a pause ended.
+#[derive(PartialEq, Eq)]
+enum Woken {
+    Asked,
+    /// The time has come, or the mounts of a sandbox have changed.
+    Due,
+    /// Nobody wants to know any more.
+    Done,
+}
+
+impl Watching {
+    fn watch(&mut self) {
+        let begun = Instant::now();
+        loop {
+            let woken = self.pause(if begun.elapsed() < YOUNG { SHORT } else { LONG });
+            if woken == Woken::Done {
+                return;
+            }
+            let reports: Vec<Report> = self.subjects.iter().map(look).collect();
+            // What the command was given is judged once, on the program that was released: what it or its successors
+            // put into their environment later is their own.
+            if reports.iter().all(Report::ok) {
+                self.subjects
+                    .iter_mut()
+                    .for_each(|subject| subject.environment = EnvSubject::default());
+            }
+            let asked = woken == Woken::Asked;
+            if self.rounds.send(Round { reports, asked }).is_err() {
+                return;
+            }
+            let _ = self.bell.write_all(&[1]);
         }
-        let _ = bell.write_all(&[1]);
+    }
+
+    fn pause(&self, pause: Duration) -> Woken {
+        let mut polled = vec![PollFd::new(self.wished.as_fd(), PollFlags::POLLIN)];
+        polled.extend(
+            self.mounts
+                .iter()
+                .map(|mounts| PollFd::new(mounts.as_fd(), PollFlags::POLLPRI)),
+        );
+        let _ = poll(&mut polled, PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX));
+        if polled[0].revents().is_none_or(|events| events.is_empty()) {
+            return Woken::Due;
+        }
+        match nix::unistd::read(&self.wished, &mut [0; 64]) {
+            Ok(0) => Woken::Done,
+            _ => Woken::Asked,
+        }
+    }
+}
+
+/// A look; what it finds counts only if a second one, at once, finds something too: processes come and go while they are
+/// looked at, and this process can have been stopped in the middle.
+fn look(subject: &Subject) -> Report {
+    let first = running(subject);
+    if first.ok() || first.ended {
+        first
+    } else {
+        running(subject)
     }
 }

@@ -20,6 +20,8 @@ pub enum SpawnError {
     Gone,
     #[error("cannot enclose the command: it was not held within {0} seconds")]
     Slow(u64),
+    #[error("{0} is a socket that leads further than to its peer, and so past the broker")]
+    Socket(&'static str),
     #[error("an argument or variable has a NUL byte in it")]
     Nul,
     /// Through an open folder every file of its file system can be named, past all mounts (fchdir(2)).

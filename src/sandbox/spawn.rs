@@ -10,11 +10,13 @@ use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::{Content, Policy};
 use crate::sys::clone::Side;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, UnixAddr, getpeername, getsockopt, setsockopt, socketpair, sockopt,
+};
 use nix::sys::stat::SFlag;
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 /// What to run, beside the policy that it runs under.
@@ -177,7 +179,7 @@ fn standard(streams: &[Stream; 3]) -> Vec<(u64, u64)> {
 fn refuse_folders(streams: &[Stream; 3]) -> Result<(), SpawnError> {
     let own = [kind(std::io::stdin()), kind(std::io::stdout()), kind(std::io::stderr())];
     let names = ["standard input", "standard output", "standard error"];
-    for ((stream, own), name) in streams.iter().zip(own).zip(names) {
+    for (index, ((stream, own), name)) in streams.iter().zip(own).zip(names).enumerate() {
         let kind = match stream {
             Stream::Inherited => own,
             Stream::File(file) => kind(file),
@@ -186,8 +188,27 @@ fn refuse_folders(streams: &[Stream; 3]) -> Result<(), SpawnError> {
         if kind == Some(SFlag::S_IFDIR) {
             return Err(SpawnError::Folder(name));
         }
+        let plain = match stream {
+            Stream::Inherited => match index {
+                0 => is_plain_pair(std::io::stdin()),
+                1 => is_plain_pair(std::io::stdout()),
+                _ => is_plain_pair(std::io::stderr()),
+            },
+            Stream::File(file) => is_plain_pair(file),
+            Stream::Terminal => true,
+        };
+        if kind == Some(SFlag::S_IFSOCK) && !plain {
+            return Err(SpawnError::Socket(name));
+        }
     }
     Ok(())
+}
+
+/// A connected Unix stream, which leads to its peer and nowhere else. Any other socket from outside, a TCP connection for
+/// one, can be connected anew, to wherever the host's network goes.
+fn is_plain_pair(socket: impl AsFd) -> bool {
+    let is_stream = getsockopt(&socket, sockopt::SockType).is_ok_and(|kind| kind == SockType::Stream);
+    is_stream && getpeername::<UnixAddr>(socket.as_fd().as_raw_fd()).is_ok()
 }
 
 fn kind(file: impl AsFd) -> Option<SFlag> {

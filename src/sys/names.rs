@@ -74,7 +74,7 @@ const CALLS: &[(&str, libc::c_long)] = calls![
     "sethostname" => SYS_sethostname, "setdomainname" => SYS_setdomainname, "vhangup" => SYS_vhangup,
     "fanotify_init" => SYS_fanotify_init, "lookup_dcookie" => SYS_lookup_dcookie, "nfsservctl" => SYS_nfsservctl,
     "openat" => SYS_openat, "openat2" => SYS_openat2, "mknodat" => SYS_mknodat, "fchmod" => SYS_fchmod, "fchmodat" => SYS_fchmodat, "ioctl" => SYS_ioctl,
-    "socket" => SYS_socket, "connect" => SYS_connect, "sendto" => SYS_sendto, "sendmsg" => SYS_sendmsg,
+    "socket" => SYS_socket, "socketpair" => SYS_socketpair, "connect" => SYS_connect, "sendto" => SYS_sendto, "sendmsg" => SYS_sendmsg,
     "sendmmsg" => SYS_sendmmsg,
 ];
 
@@ -89,7 +89,12 @@ const OLDER: &[(&str, libc::c_long)] = calls![
 const OLDER: &[(&str, libc::c_long)] = &[];
 
 /// Calls newer than libc's table; the number is one for all architectures (asm-generic/unistd.h).
-const NEWER: &[(&str, libc::c_long)] = &[("fchmodat2", 452), ("statmount", 457), ("listmount", 458)];
+const NEWER: &[(&str, libc::c_long)] = &[
+    ("fchmodat2", 452),
+    ("statmount", 457),
+    ("listmount", 458),
+    ("open_tree_attr", 467),
+];
 
 /// Names that a rule may use although this architecture never had the call.
 const FOREIGN: &[&str] = &[

@@ -186,3 +186,34 @@ fn only_three_descriptors_are_inside() {
     .expect(0);
     assert_eq!(ended.out(), "[0, 1, 2] /dev/null\n");
 }
+
+#[test]
+fn a_socket_that_leads_further_than_to_its_peer_is_refused_as_a_stream() {
+    let place = Place::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let start = |stream: std::os::fd::OwnedFd| {
+        place
+            .sh(&[], "echo ran")
+            .stdin(std::process::Stdio::from(stream))
+            .output()
+            .unwrap()
+    };
+    let ended = start(stream.into());
+    assert_eq!(ended.status.code(), Some(125));
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(
+        said.contains("standard input is a socket that leads further than to its peer"),
+        "{said}"
+    );
+    let loose = nix::sys::socket::socket(
+        nix::sys::socket::AddressFamily::Unix,
+        nix::sys::socket::SockType::Stream,
+        nix::sys::socket::SockFlag::empty(),
+        None,
+    );
+    assert_eq!(start(loose.unwrap()).status.code(), Some(125));
+    let (pair, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let control = start(pair.into());
+    assert_eq!(String::from_utf8_lossy(&control.stdout), "ran\n");
+}

@@ -245,10 +245,6 @@ fn settings_of_the_machine_cannot_be_changed() {
             verdict => assert_eq!(verdict, Verdict::Held, "{body}"),
         }
     }
-    place.allows(
-        &[],
-        &Attempt::python("open('/proc/self/oom_score_adj', 'w').write('500')"),
-    );
 }
 
 #[test]

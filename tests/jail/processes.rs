@@ -193,3 +193,16 @@ fn markers_find_what_they_should() {
     drop(child);
     assert_eq!(processes_with(&word), Vec::<i32>::new());
 }
+
+#[test]
+fn a_tool_cannot_rewrite_its_own_kind_through_a_file() {
+    let place = Place::new();
+    let body = "
+pid = os.fork()
+if pid == 0: time.sleep(30); os._exit(0)
+try:
+    f = os.open('/proc/%d/mem' % pid, os.O_RDWR); os.pread(f, 8, id(0)); os.pwrite(f, os.pread(f, 8, id(0)), id(0))
+finally: os.kill(pid, 9)";
+    let attempt = Attempt::python(body);
+    assert_eq!(place.compare(&attempt, &[], &attempt, &["EACCES"]), Verdict::Held);
+}

@@ -67,7 +67,7 @@ fn sockets_of_ones_own_work() {
 l = socket.socket(socket.AF_UNIX); l.bind(argv[1] + '/own'); l.listen()
 c = socket.socket(socket.AF_UNIX); c.connect(argv[1] + '/own'); a, _ = l.accept()
 socket.send_fds(c, [b'x'], [0]); os.close(socket.recv_fds(a, 9, 1)[1][0]); os.unlink(argv[1] + '/own')
-d, e = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); d.send(b'x'); e.recv(1)
+d, e = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET); d.send(b'x'); e.recv(1)
 n = socket.socket(socket.AF_UNIX); n.bind('\\0own'); n.listen(); socket.socket(socket.AF_UNIX).connect('\\0own')
 socket.socketpair()";
         place.allows(&[], &Attempt::python(body).with(folder));
@@ -107,6 +107,13 @@ fn an_addressed_datagram_reaches_no_socket_of_the_host() {
     let path = place.work.join("d");
     let _listener = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
     const SEND: &str = "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', argv[1])";
-    let attempt = Attempt::python(SEND).with(path.to_str().unwrap());
-    assert_eq!(place.compare(&attempt, &[], &attempt, &["EACCES"]), Verdict::Held);
+    const PAIR: &str = "s, t = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'x', argv[1])";
+    for body in [SEND, PAIR] {
+        let attempt = Attempt::python(body).with(path.to_str().unwrap());
+        assert_eq!(
+            place.compare(&attempt, &[], &attempt, &["EACCES"]),
+            Verdict::Held,
+            "{body}"
+        );
+    }
 }

@@ -51,8 +51,9 @@ fn rules(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
     let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = vec![
         // Only what is granted is visible, so listing tells nothing new; without it `ls /` fails.
         (Path::new("/"), AccessFs::ReadDir.into()),
-        // A shell's `>` asks for truncation too, as in `echo 500 > /proc/self/oom_score_adj`.
-        (Path::new("/proc"), read | AccessFs::WriteFile | AccessFs::Truncate),
+        // Not for writing: /proc/PID/mem of a sibling is a file like any other, and through it a tool would rewrite the
+        // agent that gave it its orders. Knobs of one's own, oom_score_adj for one, are the price.
+        (Path::new("/proc"), read),
         (Path::new("/dev/shm"), all),
         (Path::new("/dev"), use_only | AccessFs::ReadDir),
     ];

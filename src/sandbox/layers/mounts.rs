@@ -27,7 +27,22 @@ pub const NODES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"
 /// Global parts of /proc that root could write to in spite of the namespaces: they become read-only.
 pub const PROC_READ_ONLY: [&str; 5] = ["sys", "irq", "bus", "fs", "acpi"];
 /// Files of /proc that tell about or change the whole machine: they become empty.
-pub const PROC_COVERED: [&str; 6] = ["sysrq-trigger", "kcore", "keys", "timer_list", "kallsyms", "kpagecount"];
+pub const PROC_COVERED: [&str; 14] = [
+    "sysrq-trigger",
+    "kcore",
+    "keys",
+    "timer_list",
+    "kallsyms",
+    "kpagecount",
+    "kpageflags",
+    "kpagecgroup",
+    "pagetypeinfo",
+    "vmallocinfo",
+    "slabinfo",
+    "iomem",
+    "ioports",
+    "allocinfo",
+];
 
 /// A failure with the operation's number in the plan.
 pub type Step<T> = Result<T, (u16, Errno)>;

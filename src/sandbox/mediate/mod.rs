@@ -13,14 +13,14 @@ use caller::Caller;
 use destination::{Destination, Verdict, decide, decide_file};
 use diag::SocketFile;
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::Mode;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Blocking connects that may be under way at once for one sandbox; one more gets `EAGAIN`.
+/// Connects that may be under way at once for one sandbox; one more gets `EAGAIN`.
 const MOST_BLOCKING: usize = 256;
 
 /// What is decided by.
@@ -87,15 +87,13 @@ fn serve(mediator: &Arc<Mediator>) {
     }
 }
 
-/// Decides one call and answers it, at once or, where the caller chose to block, from a thread.
+/// Decides one call here, and carries it out on a thread of its own: it may block for as long as the other side likes,
+/// and whether it will cannot be told from the socket's flags, which another thread can change meanwhile.
 fn attend(mediator: &Arc<Mediator>, id: u64, caller: &Caller) {
     let job = match prepare(mediator, id, caller) {
         Ok(job) => job,
         Err(errno) => return answer(mediator, id, Err(errno)),
     };
-    if !job.blocks {
-        return answer(mediator, id, job.carry_out());
-    }
     if mediator.blocking.fetch_add(1, Ordering::Relaxed) >= MOST_BLOCKING {
         mediator.blocking.fetch_sub(1, Ordering::Relaxed);
         return answer(mediator, id, Err(Errno::EAGAIN));
@@ -115,7 +113,6 @@ fn attend(mediator: &Arc<Mediator>, id: u64, caller: &Caller) {
 struct Job {
     socket: OwnedFd,
     address: Vec<u8>,
-    blocks: bool,
     /// Keeps a socket file pinned until the call has been made.
     _pinned: Option<OwnedFd>,
 }
@@ -137,9 +134,6 @@ fn prepare(mediator: &Mediator, id: u64, caller: &Caller) -> Result<Job, Errno> 
     if let Verdict::Refuse(errno) = decide(&mediator.closed, &destination) {
         return Err(errno);
     }
-    let flags = OFlag::from_bits_truncate(fcntl(&socket, FcntlArg::F_GETFL)?);
-    let internet = matches!(destination, Destination::Internet { .. });
-    let blocks = internet && !flags.contains(OFlag::O_NONBLOCK);
     match destination {
         Destination::Path(path) => {
             let (address, pinned) = caller.pin(&path)?;
@@ -150,14 +144,12 @@ fn prepare(mediator: &Mediator, id: u64, caller: &Caller) -> Result<Job, Errno> 
             Ok(Job {
                 socket,
                 address,
-                blocks,
                 _pinned: Some(pinned),
             })
         }
         _ => Ok(Job {
             socket,
             address,
-            blocks,
             _pinned: None,
         }),
     }

@@ -8,7 +8,7 @@ use crate::verify::facts::Facts;
 use crate::verify::proc::net::{Socket, Tables};
 use crate::verify::subject::{Listen, NetSubject, Stage, Subject};
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 const NAME: &str = "network";
 
@@ -50,7 +50,10 @@ fn walls(tables: &Tables) -> Vec<String> {
         problems.push(format!("{sockets} sockets in {table}, where there should be none"));
     }
     let remote = |socket: &&Socket| !socket.remote.ip().is_unspecified() && !is_loopback(socket.remote.ip());
-    for socket in tables.connections.iter().chain(&tables.udp).filter(remote) {
+    // With nothing but `lo` a datagram socket may still carry any address: it is a name without a way.
+    let only_loopback = tables.interfaces.iter().all(|name| name.as_slice() == b"lo");
+    let datagrams = tables.udp.iter().filter(|_| !only_loopback);
+    for socket in tables.connections.iter().chain(datagrams).filter(remote) {
         problems.push(format!("a socket is connected to {}", socket.remote));
     }
     problems
@@ -76,6 +79,7 @@ fn served(tables: &Tables, held: &BTreeSet<u64>, listen: Listen) -> Option<Strin
 /// The broker's and the join's listeners were made inside and handed out: no copy may stay, and no other may answer.
 fn handed_out(tables: &Tables, held: &BTreeSet<u64>, expected: &NetSubject) -> Vec<String> {
     let kept = tables.listeners.iter().filter(|s| held.contains(&s.inode));
+    let kept = kept.filter(|s| s.local.ip() == IpAddr::V4(Ipv4Addr::LOCALHOST));
     let kept = kept.filter(|s| Port::new(s.local.port()).is_some_and(|port| expected.handed_out.contains(&port)));
     kept.map(|s| {
         format!(

@@ -483,6 +483,7 @@ fn finds_what_is_wrong_with_the_network() {
             .push(socket("10.0.0.2:5", "10.0.0.1:80", 9))
     });
     spoiled("network", |f, _| {
+        shared(f).network.interfaces.push(b"eth0".to_vec());
         shared(f).network.udp.push(socket("0.0.0.0:5", "8.8.8.8:53", 9))
     });
     // The port of the server: nobody there, or somebody else.
@@ -496,7 +497,10 @@ fn finds_what_is_wrong_with_the_network() {
     });
     // The broker's port answered from inside.
     spoiled("network", |f, _| {
-        shared(f).network.listeners.push(socket("[::1]:3128", "[::]:0", 500))
+        shared(f)
+            .network
+            .listeners
+            .push(socket("127.0.0.1:3128", "0.0.0.0:0", 500))
     });
 }
 

@@ -179,6 +179,8 @@ fn sockets(targets: &Targets) -> Vec<Planned> {
     if let Some(path) = &targets.datagrams {
         let what = "send a datagram to a socket of the host";
         set.push(plan(what, "unix-datagram", vec![word(path)]));
+        let what = "send a datagram to it from one end of a pair";
+        set.push(plan(what, "unix-datagram-pair", vec![word(path)]));
     }
     if let Some(name) = targets.abstract_name.clone() {
         let what = "connect to an abstract socket outside";

@@ -51,6 +51,15 @@ pub fn unix_datagram(path: &OsStr) -> Found {
     }
 }
 
+/// The same from one end of a pair, whose peer an address overrides.
+pub fn unix_datagram_pair(path: &OsStr) -> Found {
+    let sent = std::os::unix::net::UnixDatagram::pair().and_then(|(end, _peer)| end.send_to(&[], path));
+    match sent {
+        Ok(_) => (Tried::Done, String::new()),
+        Err(error) => io(&error),
+    }
+}
+
 /// Connects to a socket in the abstract namespace.
 pub fn connect_abstract(name: &OsStr) -> Found {
     super::plain(UnixAddr::new_abstract(name.as_bytes()).and_then(|address| connect_any(&address)))

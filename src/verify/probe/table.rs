@@ -33,6 +33,7 @@ macro_rules! attempts {
 pub(super) static ATTEMPTS: &[Attempt] = attempts![
     "connect-unix", "the path of a socket", ONE, ["mounts"], |a| sockets::connect_unix(&a[0]);
     "unix-datagram", "the path of a datagram socket", ONE, ["mounts", "seccomp"], |a| sockets::unix_datagram(&a[0]);
+    "unix-datagram-pair", "the path of a datagram socket", ONE, ["seccomp"], |a| sockets::unix_datagram_pair(&a[0]);
     "connect-abstract", "the name of a socket without its NUL", ONE, ["namespaces", "landlock"], |a| sockets::connect_abstract(&a[0]);
     "connect-tcp", "an address and port", ONE, ["namespaces", "network"], |a| sockets::connect_tcp(&a[0]);
     "fast-open", "an address and port", ONE, ["seccomp", "namespaces"], |a| sockets::fast_open(&a[0]);
