@@ -163,6 +163,11 @@ pub fn covered_by_root(reason: &str) {
     assert!(!is_root(), "root was to try this: {reason}");
 }
 
+/// Says that a kernel was built without what an attempt is made on: there is nothing that could be closed.
+pub fn not_in_this_kernel(what: &str) {
+    eprintln!("not in this kernel: {what}");
+}
+
 /// Whether this test has the rights of root, which some controls need.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
