@@ -11,7 +11,7 @@ use std::path::PathBuf;
     name = "pinfold",
     version,
     about = "Runs coding agents in enclosed terminal panes and checks from outside that the enclosure holds",
-    after_help = "Examples:\n  pinfold start                      OpenCode for this project, in two verified sandboxes\n  pinfold run -- npm test            one command in one sandbox\n  pinfold doctor                     what this machine can enforce, tried out\n\nExit status: 0 good, 1 not good, 2 wrong usage. `run` and `shell` pass the command's own on (128+n for\na signal) and use 125 for a failure of Pinfold, 126 for refused, 127 for not found.",
+    after_help = "Examples:\n  pinfold start                      OpenCode for this project, in two verified sandboxes\n  pinfold run -- npm test            one command in one sandbox\n  pinfold doctor                     what this machine can enforce, tried out\n\nExit status: 0 good, 1 not good, 2 wrong usage or configuration. `run` and `shell` pass the command's own\non (128+n for a signal) and use 125 for a failure of Pinfold, 126 for a failed verification or a command that\ncannot be executed, 127 for one that is not found. `start` in this terminal passes the client's own on; in a\npane of its own, a failure of Pinfold is 125.",
     disable_help_subcommand = true
 )]
 pub struct Cli {
@@ -150,7 +150,7 @@ pub struct Start {
     /// Where the pane is made: tmux or terminal (default: found out)
     #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
-    /// What to do when a later verification fails: stop or warn
+    /// What to do when a later verification fails: end the agent, or only record it (`list` then says WEAKENED)
     #[arg(long, default_value = "stop", value_parser = ["stop", "warn"])]
     pub on_failure: String,
     /// How long the agent may take to answer before it is given up (default: 60)

@@ -343,6 +343,21 @@ pub fn leftovers(sources: &[Source]) -> Vec<String> {
     problems
 }
 
+/// A test of a denial ends early only with words: `return skip(…)` or `return covered_by_root(…)`, never bare.
+pub fn silent_ends(sources: &[Source]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in sources {
+        let found = tokens(&source.code);
+        for (at, token) in found.iter().enumerate() {
+            let bare = [";", "}", ","].iter().any(|end| reads(&found, at, &["return", end]));
+            if bare {
+                problems.push(format!("{}:{}: ends without a word", source.path, token.line));
+            }
+        }
+    }
+    problems
+}
+
 /// Whether the function behind an attribute is named in a string of its file, as in `"base::atomic::tests::on_a_small_disk"`.
 fn run_by_name(source: &Source, behind: &[source::Token]) -> bool {
     let name = behind.iter().skip_while(|t| t.text != "fn").nth(1);

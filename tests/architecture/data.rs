@@ -3,18 +3,30 @@
 use crate::source::Source;
 use serde_json::Value;
 
-/// Each enforcing layer has a check of its name, and a probe that tries what it forbids.
-pub fn parity(layers: &[String], checks: &[String], probes: &str) -> Vec<String> {
+/// Each enforcing layer has a check of its name, and a probe that tries what it forbids: `checks` and `probed` are what
+/// the program's own tables name. What a probe names is a layer or at least has a check.
+pub fn parity(layers: &[String], checks: &[&str], probed: &[&str]) -> Vec<String> {
     let mut problems = Vec::new();
     for layer in layers {
-        if !checks.contains(layer) {
+        if !checks.contains(&layer.as_str()) {
             problems.push(format!("the layer `{layer}` has no check of its name"));
         }
-        if !mentions(probes, layer) {
+        if !probed.contains(&layer.as_str()) {
             problems.push(format!("no probe names the layer `{layer}`"));
         }
     }
+    let unknown = probed.iter().filter(|name| !checks.contains(name));
+    problems.extend(unknown.map(|name| format!("a probe names `{name}`, which is no check")));
     problems
+}
+
+/// What a tool leaves beside a file for a person to look at is not kept.
+pub fn left_beside(paths: &[String]) -> Vec<String> {
+    let left = |path: &&String| [".snap.new", ".orig", ".rej"].iter().any(|end| path.ends_with(end));
+    let found = paths.iter().filter(left);
+    found
+        .map(|path| format!("{path}: left by a tool; look at it, then remove it"))
+        .collect()
 }
 
 /// Whether a word stands in a text as a whole word.

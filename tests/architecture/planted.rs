@@ -285,9 +285,31 @@ fn a_layer_without_check_or_probe_is_seen() {
         "src/sandbox/layers",
     );
     assert_eq!(layers, ["seccomp"]);
-    assert!(data::parity(&layers, &layers, "layer: \"seccomp\"").is_empty());
-    assert_eq!(data::parity(&layers, &[], "layer: \"seccomp\"").len(), 1);
-    assert_eq!(data::parity(&layers, &layers, "layer: \"seccomp_bpf\"").len(), 1);
+    assert!(data::parity(&layers, &["seccomp", "environment"], &["environment", "seccomp"]).is_empty());
+    assert_eq!(data::parity(&layers, &["seccomp"], &[]).len(), 1);
+    assert_eq!(data::parity(&layers, &["environment"], &["environment"]).len(), 2);
+    assert_eq!(data::parity(&layers, &["seccomp"], &["seccomp", "secomp"]).len(), 1);
+}
+
+#[test]
+fn an_attempt_that_ends_in_silence_is_seen() {
+    let good = "fn f() { if a { return skip(\"no node\"); } let g = || return 1; match b { _ => return None, } }";
+    for bad in [
+        "fn f() { if a { return; } }",
+        "fn f() { if a { return } }",
+        "fn f() { match a { 1 => return, _ => {} } }",
+    ] {
+        tells_apart(code::silent_ends, "tests/jail/x.rs", bad, good);
+    }
+}
+
+#[test]
+fn what_a_tool_left_is_seen() {
+    let paths = |name: &str| vec![name.to_owned()];
+    for bad in ["tests/golden/plan.snap.new", "src/x.rs.orig", "src/x.rs.rej"] {
+        assert!(!data::left_beside(&paths(bad)).is_empty(), "{bad}");
+    }
+    assert!(data::left_beside(&paths("tests/golden/plan.snap")).is_empty());
 }
 
 #[test]

@@ -155,6 +155,19 @@ pub fn skip(reason: &str) {
     assert_ne!(std::env::var("JAIL_MUST_WORK").as_deref(), Ok("1"), "skipped: {reason}");
 }
 
+/// Says why an ordinary user cannot make the control of an attempt, which the run as root then makes: no skip, since
+/// both runs belong to the suite. As root it is a failure of the test that calls it.
+#[track_caller]
+pub fn covered_by_root(reason: &str) {
+    eprintln!("left to the run as root: {reason}");
+    assert!(!is_root(), "root was to try this: {reason}");
+}
+
+/// Says that a kernel was built without what an attempt is made on: there is nothing that could be closed.
+pub fn not_in_this_kernel(what: &str) {
+    eprintln!("not in this kernel: {what}");
+}
+
 /// Whether this test has the rights of root, which some controls need.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

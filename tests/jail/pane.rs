@@ -77,6 +77,11 @@ impl Pane {
         modes(&self.slave)
     }
 
+    /// Where the pane's terminal stands on the host, as in `/dev/pts/7`.
+    pub fn terminal(&self) -> std::path::PathBuf {
+        nix::unistd::ttyname(&self.slave).unwrap()
+    }
+
     pub fn resize(&self, size: &Winsize) {
         pinfold::sys::terminal::set_size(&self.master, size).unwrap();
     }
