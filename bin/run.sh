@@ -12,7 +12,7 @@ OPENCODE_VERSION=1.18.33
 RUST_VERSION=1.85
 TEST_USER=pinfold-test
 # command:Debian package that brings it
-TEST_NEEDS='bwrap:bubblewrap tmux:tmux git:git curl:curl python3:python3 unshare:util-linux runuser:util-linux npm:npm cc:gcc'
+TEST_NEEDS='bwrap:bubblewrap tmux:tmux git:git curl:curl python3:python3 unshare:util-linux npm:npm cc:gcc'
 
 say() { printf 'run.sh: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }

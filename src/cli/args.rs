@@ -98,12 +98,13 @@ pub struct Grants {
     #[arg(long, value_name = "PORT")]
     pub open_port: Vec<Port>,
     /// No network at all, whatever the profile says
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["allow_domain", "service", "open_port"])]
     pub block_net: bool,
     /// Pass a variable on, or set it
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// The workspace: this folder is granted, and the command starts in it (default: this project's top level)
+    /// The workspace: this folder is granted, and the command starts in it (default: the project's top level is granted,
+    /// and the command starts here)
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<PathBuf>,
 }

@@ -52,7 +52,13 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         });
         let _ = writeln!(status, "{}", timed(failed, begun));
     }
-    Ok(passed_on(exit?, &program))
+    let exit = exit?;
+    if let (true, Exit::NotExecuted(errno)) = (args.json, exit) {
+        say_json(&serde_json::json!({
+            "ok": false, "errorKind": "not-found", "message": format!("the command cannot be run inside: {}", errno.desc()),
+        }));
+    }
+    Ok(passed_on(exit, &program))
 }
 
 /// The command's status; that it could not be run is told.
@@ -63,7 +69,12 @@ pub fn passed_on(exit: Exit, program: &OsStr) -> ExitCode {
             visible(program),
             errno.desc()
         ));
-        tell("  only granted paths are visible: `pinfold why PATH` says which, --read PATH grants one");
+        tell(match errno {
+            nix::errno::Errno::ENOENT => {
+                "  only granted paths are visible: `pinfold why PATH` says which, --read PATH grants one"
+            }
+            _ => "  it is there, but it is not a program that can be executed",
+        });
     }
     ExitCode::from(exit.status())
 }

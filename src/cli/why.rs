@@ -77,7 +77,10 @@ fn question(subject: &OsStr, setting: &Setting) -> Result<Question, NoQuestion> 
     if let Some(name) = text.and_then(host_of_url) {
         return Question::parse(&name).map_err(wrong);
     }
-    let is_path = bytes.contains(&b'/') || matches!(bytes, b"." | b".." | b"~") || text.is_none();
+    // A name that stands in this folder is meant as what stands there.
+    let is_here =
+        bytes.iter().all(|byte| *byte != b':') && std::fs::symlink_metadata(setting.here.join(subject)).is_ok();
+    let is_path = is_here || bytes.contains(&b'/') || matches!(bytes, b"." | b".." | b"~") || text.is_none();
     if !is_path || bytes.starts_with(b"unix:@") {
         return Question::parse(text.unwrap_or_default()).map_err(wrong);
     }

@@ -17,6 +17,7 @@ impl From<Grants> for Wish {
             block_net: grants.block_net,
             env: grants.env,
             workdir: grants.workdir.map(Into::into),
+            from: None,
         }
     }
 }

@@ -108,7 +108,11 @@ pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting, te
 /// Whatever is written relative to this process's folder is made absolute: the pane may start in another one.
 fn fix_places(wish: &mut SessionWish, setting: &Setting) {
     let whole = |path: &OsString| setting.here.join(path).into_os_string();
-    wish.wish.workdir = Some(wish.wish.start(setting).into_os_string());
+    let from = wish.wish.start(setting).into_os_string();
+    match &mut wish.wish.workdir {
+        Some(workdir) => *workdir = from,
+        None => wish.wish.from = Some(from),
+    }
     wish.binary = wish.binary.as_ref().map(whole);
     // Without a slash it is a name.
     let is_file = |profile: &&OsString| profile.as_bytes().contains(&b'/');
@@ -239,6 +243,7 @@ fn pane_request(launch: &LaunchId, wish: &SessionWish, root: &AbsPath, setting: 
         .wish
         .workdir
         .as_ref()
+        .or(wish.wish.from.as_ref())
         .and_then(|dir| AbsPath::new(dir).ok())
         .unwrap_or_else(|| root.clone());
     PaneRequest {

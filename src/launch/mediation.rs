@@ -35,6 +35,9 @@ impl Explain for MediationError {
     }
     fn hint(&self) -> Option<String> {
         match self {
+            MediationError::Publish { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some("ports below 1024 are root's here: choose a higher --listen-port".into())
+            }
             MediationError::Publish { .. } => {
                 Some("another program has it: end that one, or choose another --listen-port".into())
             }

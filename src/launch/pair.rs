@@ -145,6 +145,7 @@ impl Pair {
         };
         let client_wish = Wish {
             workdir: wish.wish.workdir.clone(),
+            from: wish.wish.from.clone(),
             ..Wish::default()
         };
         let mut server = wish.wish.policy(agent.profile(Side::Server), server, setting)?;

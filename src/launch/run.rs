@@ -12,7 +12,7 @@ use crate::policy::Policy;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Doors, Exit, Order, Stream, planned, spawn};
-use crate::state::Store;
+use crate::state::{KEPT, Store};
 use crate::verify::{NetSubject, Report, held};
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -116,6 +116,9 @@ pub fn enclosed(
     let (outcome, relay) = attendance.wait(|_| {});
     running.end();
     relay.map(Relay::finish);
+    if let Some(log) = &log {
+        tidy(log, setting);
+    }
     let appeared = changed::appeared(&before);
     tell(Progress::Changed(&appeared));
     match outcome {
@@ -165,6 +168,20 @@ fn order(policy: &Policy, argv: Vec<OsString>) -> Order {
         streams,
         inlets: inlets(policy),
         door,
+    }
+}
+
+/// A launch that asked for nothing leaves no log, and the logs of many launches do not grow without end.
+fn tidy(log: &AbsPath, setting: &Setting) {
+    let is_empty = std::fs::metadata(log).is_ok_and(|meta| meta.len() == 0);
+    // What cannot be tidied now is tidied by a later launch.
+    if is_empty {
+        let _ = std::fs::remove_file(log);
+    } else if let Ok(store) = Store::open(&setting.dirs) {
+        let records = store.list().map(|listing| listing.records).unwrap_or_default();
+        let live = records.iter().filter(|record| record.lifecycle_state.is_active());
+        let live: Vec<&str> = live.map(|record| record.session_name.as_str()).collect();
+        let _ = store.logs().rotate(KEPT, &live);
     }
 }
 

@@ -4,7 +4,7 @@ use super::Setting;
 use crate::base::{AbsPath, Explain, Fault, Kind, Port, dirs};
 use crate::policy::{
     Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, check_workspace, load, preparations,
-    resolve, workspace_root,
+    resolve, workspace_folder, workspace_root,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -30,7 +30,10 @@ pub struct Wish {
     pub open_ports: Vec<Port>,
     pub block_net: bool,
     pub env: Vec<OsString>,
+    /// The workspace itself, as `--workdir` names it: this folder and nothing around it.
     pub workdir: Option<OsString>,
+    /// Where a wish without `workdir` was made, once it has left the process that made it.
+    pub from: Option<OsString>,
 }
 
 /// A port was asked for that is the broker's in every sandbox.
@@ -64,14 +67,19 @@ pub fn broker_port() -> Option<Port> {
 impl Wish {
     /// The folder that the wish starts from, absolute.
     pub fn start(&self, setting: &Setting) -> PathBuf {
-        self.workdir
-            .as_ref()
-            .map_or_else(|| setting.here.clone(), |dir| setting.here.join(dir))
+        let named = self.workdir.as_ref().or(self.from.as_ref());
+        named.map_or_else(|| setting.here.clone(), |dir| setting.here.join(dir))
     }
 
-    /// The workspace root, fixed here and now: it does not follow a later `cd`.
+    /// The workspace root, fixed here and now: it does not follow a later `cd`. The folder that was named, else the
+    /// project's top level.
     pub fn root(&self, setting: &Setting) -> Result<AbsPath, Fault> {
-        Ok(workspace_root(&self.start(setting), &setting.host)?)
+        let start = self.start(setting);
+        let found = match self.workdir {
+            Some(_) => workspace_folder(&start, &setting.host),
+            None => workspace_root(&start, &setting.host),
+        };
+        Ok(found?)
     }
 
     /// The same, if it can be granted at all: told before anything that is looked for beside it.

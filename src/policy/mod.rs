@@ -24,6 +24,7 @@ pub use host::{Host, HostKind};
 pub use live::LiveHost;
 pub use profile::{Profile, ProfileError, load};
 pub use resolve::{
-    CommandGrant, EnvWish, Preparation, Request, ResolveError, check_workspace, preparations, resolve, workspace_root,
+    CommandGrant, EnvWish, Preparation, Request, ResolveError, check_workspace, preparations, resolve,
+    workspace_folder, workspace_root,
 };
 pub use why::{Answer, Question, Verdict, why};

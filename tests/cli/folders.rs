@@ -162,3 +162,20 @@ fn a_workspace_that_changes_its_link_while_running_stays_the_same() {
     finish(&mut place.run(&["--workdir", link.to_str().unwrap()], &["sh", "-c", &script])).expect(0);
     assert!(place.work.join("here").exists() && !place.secrets.join("here").exists());
 }
+
+#[test]
+fn a_named_workspace_is_that_folder_and_nothing_around_it() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.work.join(".git")).unwrap();
+    std::fs::create_dir(place.work.join("part")).unwrap();
+    let part = place.work.join("part");
+    let script = "echo x > ../beside; echo x > within";
+    let ended = finish(&mut place.sh(&["--workdir", part.to_str().unwrap()], script));
+    assert_eq!(ended.code(), 0, "{}", ended.err());
+    assert!(part.join("within").exists() && !place.work.join("beside").exists());
+    // The control: without a name, the project's top level is the workspace.
+    let mut command = place.sh(&[], script);
+    command.current_dir(&part);
+    assert_eq!(finish(&mut command).code(), 0);
+    assert!(place.work.join("beside").exists());
+}

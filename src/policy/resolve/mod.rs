@@ -19,7 +19,7 @@ mod variables;
 pub use error::ResolveError;
 pub use prepare::{Preparation, preparations};
 pub use request::{CommandGrant, EnvWish, Request};
-pub use root::workspace_root;
+pub use root::{workspace_folder, workspace_root};
 
 use super::frozen::{Access, FileKind, Origin, Policy, Promise};
 use super::host::{Host, HostKind};

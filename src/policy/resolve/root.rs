@@ -11,6 +11,11 @@ use crate::policy::profile::Profile;
 use crate::policy::walk::walk;
 use std::path::Path;
 
+/// A folder that was named as the workspace, links resolved: nothing above it counts.
+pub fn workspace_folder(named: &Path, host: &dyn Host) -> Result<AbsPath, ResolveError> {
+    canonical_folder(named, host)
+}
+
 /// The workspace root for a start folder (absolute): the nearest folder with a `.git` in it, else the folder itself.
 /// The home folder and what is above it are never taken for a git top level: that would only be refused.
 pub fn workspace_root(start: &Path, host: &dyn Host) -> Result<AbsPath, ResolveError> {
