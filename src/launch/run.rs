@@ -115,7 +115,9 @@ pub fn enclosed(
     let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop);
     let (outcome, relay) = attendance.wait(|_| {});
     running.end();
-    relay.map(Relay::finish);
+    if let Some(relay) = relay {
+        relay.finish();
+    }
     if let Some(log) = &log {
         tidy(log, setting);
     }

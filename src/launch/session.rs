@@ -103,7 +103,9 @@ pub fn line(
     let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure());
     let (outcome, relay) = attendance.wait(|round| rounds.note(round));
     end(server, client);
-    relay.map(Relay::finish);
+    if let Some(relay) = relay {
+        relay.finish();
+    }
     finish(outcome, changed::appeared(&before))
 }
 
