@@ -13,7 +13,7 @@ use super::{Setting, changed};
 use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
-use crate::sandbox::terminal::{Pane, Relay};
+use crate::sandbox::terminal::Pane;
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
 use crate::verify::{Listen, NetSubject, Passed, Report, Stage, Subject, held};
