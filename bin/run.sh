@@ -272,6 +272,10 @@ run_tests() {
 run_bench() {
     need_cargo
     fetch_crates
+    # The time of an agent's start is one of the tables; without npm it says that it was not measured.
+    if [ -z "${PINFOLD_TEST_OPENCODE:-}" ] && have npm; then
+        install_opencode
+    fi
     cd "$root"
     exec cargo bench --quiet --locked --bench launch
 }

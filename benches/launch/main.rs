@@ -4,6 +4,7 @@
 //! Every figure stands beside a ratio of the same run; the numbers of one machine say little about another.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+mod agent;
 mod enclosed;
 mod memory;
 mod phases;
@@ -20,12 +21,13 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|word| word == enclosed::CONNECTS) {
         return enclosed::connects();
     }
-    let tables: [(&str, Table); 5] = [
+    let tables: [(&str, Table); 6] = [
         ("start-up", startup::table),
         ("where the time of `pinfold run -- /bin/true` goes", phases::table),
         ("memory that Pinfold adds for one sandbox", memory::table),
         ("verification", enclosed::verification),
         ("connect on the sandbox's own loopback", enclosed::connecting),
+        ("an agent, from start to a verified client", agent::table),
     ];
     let mut failed = false;
     for (name, table) in tables {
