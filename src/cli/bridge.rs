@@ -9,6 +9,7 @@ use crate::base::text::visible;
 use crate::launch::Setting;
 use crate::launch::begin::bridge;
 use crate::launch::session::Progress;
+use crate::sandbox::Exit;
 use crate::sandbox::attend::Signals;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{FlushArg, tcflush};
@@ -26,7 +27,10 @@ pub fn run(args: Bridge) -> Outcome {
     match bridge(&args.launch, &setting, &mut progress) {
         Ok((_, ended)) => {
             warn(&ended.changed);
-            if !ended.changed.is_empty() {
+            if let Exit::Code(status @ 1..=125) = ended.exit {
+                tell(format_args!("pinfold: the agent's client ended with status {status}"));
+            }
+            if !ended.changed.is_empty() || matches!(ended.exit, Exit::Code(1..=125)) {
                 linger(&setting.signals);
             }
             Ok(ExitCode::from(ended.exit.status()))

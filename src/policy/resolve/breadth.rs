@@ -118,9 +118,10 @@ impl Breadth {
         if let Some(place) = self.places.iter().find(hit) {
             return Some(place.reason.clone());
         }
-        let touches = |own: &AbsPath| own.is_within(path) || path.is_within(own);
+        // Nothing inside needs to read Pinfold's records and logs either; a folder around them may still be read.
+        let touches = |own: &AbsPath| path.is_within(own) || (access == Access::ReadWrite && own.is_within(path));
         let handed_out = self.handed_out.iter().any(|out| path.is_within(out));
-        (access == Access::ReadWrite && !handed_out && self.own.iter().any(touches))
+        (!handed_out && self.own.iter().any(touches))
             .then(|| "Pinfold's own configuration, state or data is there".to_owned())
     }
 }

@@ -308,7 +308,7 @@ fn refuses_grants_that_are_too_broad() {
         ("/bin", true, false),
         ("/home/ann/.ssh", true, false),
         ("/home/ann/.config", true, false),
-        ("/home/ann/.config/pinfold", true, false),
+        ("/home/ann/.config/pinfold", false, false),
         ("/home/ann/.config/nvim", true, true),
         ("/home/bob", true, true),
     ] {
