@@ -43,14 +43,14 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
             warn(paths);
         }
         if let Some(status) = status.as_mut() {
-            let _ = writeln!(status, "{}", timed(event(&progress), begun));
+            say_status(status, timed(event(&progress), begun));
         }
     });
     if let (Err(fault), Some(status)) = (&exit, status.as_mut()) {
         let failed = serde_json::json!({
             "event": "failed", "kind": fault.kind().word(), "message": fault.to_string(), "hint": fault.hint(),
         });
-        let _ = writeln!(status, "{}", timed(failed, begun));
+        say_status(status, timed(failed, begun));
     }
     let exit = exit?;
     if let (true, Exit::NotExecuted(errno)) = (args.json, exit) {
@@ -93,6 +93,11 @@ pub fn warn(paths: &[crate::base::AbsPath]) {
             visible(path.as_path())
         ));
     }
+}
+
+/// One line in one write; a reader that is gone changes nothing.
+fn say_status(status: &mut File, event: serde_json::Value) {
+    let _ = status.write_all(format!("{event}\n").as_bytes());
 }
 
 /// The same with `us`: microseconds since this process entered `main`, on the monotonic clock.
