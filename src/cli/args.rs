@@ -112,7 +112,7 @@ pub struct Grants {
 /// One command in one sandbox.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pinfold run -- npm test\n  pinfold run --allow-domain registry.npmjs.org -- npm ci\n  pinfold run --block-net --read ~/data -- python3 report.py\n  pinfold run --dry-run --json -- true"
+    after_help = "Examples:\n  pinfold run -- npm test\n  pinfold run --allow-domain github.com -- git fetch\n  pinfold run --block-net --read ~/data -- python3 report.py\n  pinfold run --dry-run --json -- true"
 )]
 pub struct Run {
     #[command(flatten)]
