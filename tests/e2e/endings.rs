@@ -1,11 +1,12 @@
 //! Every way in which a session can end: nothing runs afterwards, the record is right, the terminal as before.
 
-use crate::agent::fake;
+use crate::agent::{fake, skip};
 use crate::pane::{Terminal, Tmux};
 use crate::place::{LIMIT, Place, bridge_of, command_of, finished, pinfold, signal, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::time::Duration;
 
 /// `start` in a terminal of its own, until the client is up.
 struct Session {
@@ -125,6 +126,47 @@ fn the_end_of_a_sandbox_itself_is_told() {
         let record = session.has_ended(1, "failed");
         let message = record["lastError"]["message"].as_str().unwrap();
         assert!(message.contains("its sandbox was ended from outside"), "{message}");
+    }
+}
+
+#[test]
+fn an_unconfined_process_in_either_sandbox_ends_both_and_is_recorded() {
+    for side in ["server", "client"] {
+        let mut session = Session::start("good");
+        // The control: it is verified again and again, and stays.
+        std::thread::sleep(Duration::from_secs(3));
+        assert_eq!(session.place.session()["lifecycleState"], "running");
+        let first = session.record[side]["init"]["pid"].to_string();
+        // A process of the host that steps into the sandbox's namespaces brings none of the other layers along.
+        let mut intruder = session.place.command("nsenter");
+        intruder.args([
+            "-t",
+            &first,
+            "-U",
+            "--preserve-credentials",
+            "-p",
+            "-m",
+            "--",
+            "/usr/bin/sleep",
+            "20",
+        ]);
+        let Ok(mut intruder) = intruder.spawn() else {
+            return skip("nsenter is not here");
+        };
+        std::thread::sleep(Duration::from_millis(200));
+        if intruder.try_wait().unwrap().is_some() {
+            return skip("this user may not step into the sandbox");
+        }
+        let record = session.has_ended(1, "failed");
+        let _ = intruder.kill();
+        intruder.wait().unwrap();
+        let error = &record["lastError"];
+        assert_eq!(error["kind"], "unconfined", "{side}: {error}");
+        assert!(
+            session.terminal.text().contains("verification failed"),
+            "{side}: {}",
+            session.terminal.text()
+        );
     }
 }
 
