@@ -66,6 +66,11 @@ struct Launch {
 }
 
 impl Launch {
+    fn with_model(program: &Program, model: &Server, password: &Secret) -> Launch {
+        let address = format!("http://{}/v1", model.address());
+        Launch::start(program, free_port(), &address, Some(password))
+    }
+
     fn start(program: &Program, port: Port, model: &str, password: Option<&Secret>) -> Launch {
         let home = tempfile::tempdir().unwrap();
         let project = home.path().join("project with space");
@@ -228,12 +233,7 @@ fn plays_a_whole_turn_with_tool_calls() {
     ];
     let model = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), Script::Steps(steps)).unwrap();
     let password = Secret::fresh();
-    let launch = Launch::start(
-        &program,
-        free_port(),
-        &format!("http://{}/v1", model.address()),
-        Some(&password),
-    );
+    let launch = Launch::with_model(&program, &model, &password);
     let ready = launch
         .wait(&opencode().probe(&program, launch.port, &password), MINUTE)
         .unwrap();
@@ -280,12 +280,7 @@ fn runs_what_a_prompt_asks_for() {
     let _turn = ONE_AT_A_TIME.lock();
     let model = Server::start(TcpListener::bind("127.0.0.1:0").unwrap(), Script::Prompted).unwrap();
     let password = Secret::fresh();
-    let launch = Launch::start(
-        &program,
-        free_port(),
-        &format!("http://{}/v1", model.address()),
-        Some(&password),
-    );
+    let launch = Launch::with_model(&program, &model, &password);
     launch
         .wait(&opencode().probe(&program, launch.port, &password), MINUTE)
         .unwrap();

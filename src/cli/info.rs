@@ -44,13 +44,7 @@ pub fn verify(args: Select) -> Outcome {
 
 /// Every process of the last look, a line each; what a process calls itself is escaped.
 fn processes(record: &Record) -> Vec<String> {
-    let reports = record
-        .verification
-        .as_ref()
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let lines = reports.flat_map(|report| {
+    let lines = record.reports().iter().flat_map(|report| {
         let side = text(report, "sandbox");
         let processes = report.get("processes").and_then(Value::as_array).into_iter().flatten();
         processes.map(move |process| {
@@ -144,14 +138,13 @@ fn timings(timings: &Timings) -> Option<String> {
 
 /// Whether the last look found both sandboxes alive and as they should be.
 fn holds(record: &Record) -> bool {
-    let reports = record.verification.as_ref().and_then(|value| value.as_array());
+    let reports = record.reports();
     let ended = |report: &serde_json::Value| report.get("ended").and_then(serde_json::Value::as_bool) != Some(false);
-    reports.is_some_and(|reports| !reports.is_empty() && !reports.iter().any(ended)) && findings(record).is_empty()
+    !reports.is_empty() && !reports.iter().any(ended) && findings(record).is_empty()
 }
 
 fn findings(record: &Record) -> Vec<String> {
-    let reports = record.verification.as_ref().and_then(|value| value.as_array());
-    reports.into_iter().flatten().flat_map(findings_of).collect()
+    record.reports().iter().flat_map(findings_of).collect()
 }
 
 fn findings_of(report: &serde_json::Value) -> Vec<String> {

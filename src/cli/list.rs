@@ -83,9 +83,10 @@ pub fn state(record: &Record) -> String {
 
 /// The last verification and its age.
 pub fn verification(record: &Record) -> String {
-    let Some(serde_json::Value::Array(reports)) = &record.verification else {
+    let reports = record.reports();
+    if reports.is_empty() {
         return "not yet".into();
-    };
+    }
     let findings = |report: &serde_json::Value| report.get("findings").and_then(|f| f.as_array()).map_or(0, Vec::len);
     let failed: usize = reports.iter().map(findings).sum();
     let at = reports

@@ -136,11 +136,9 @@ pub fn verify(store: &Store, record: &Record) -> Result<Record, Fault> {
 
 /// Whether both sandboxes were looked at in or after that second.
 fn checked_since(record: &Record, second: i64) -> bool {
-    let reports = record.verification.as_ref().and_then(|reports| reports.as_array());
+    let reports = record.reports();
     let at = |report: &serde_json::Value| report.get("checked_at").and_then(serde_json::Value::as_i64);
-    reports.is_some_and(|reports| {
-        reports.len() == 2 && reports.iter().all(|report| at(report).is_some_and(|at| at >= second))
-    })
+    reports.len() == 2 && reports.iter().all(|report| at(report).is_some_and(|at| at >= second))
 }
 
 /// The bridge by descriptor; the record's identity was compared while the descriptor was held.

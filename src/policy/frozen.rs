@@ -31,6 +31,22 @@ pub enum Promise {
     Honest,
 }
 
+impl Promise {
+    /// All ten, in their order.
+    pub const ALL: [Promise; 10] = [
+        Promise::Files,
+        Promise::Protected,
+        Promise::Network,
+        Promise::Sockets,
+        Promise::Processes,
+        Promise::Terminal,
+        Promise::Environment,
+        Promise::Verified,
+        Promise::OutOfReach,
+        Promise::Honest,
+    ];
+}
+
 /// Where a line of the policy comes from, for `explain` and `why`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Origin {

@@ -180,6 +180,14 @@ pub struct Request {
 }
 
 impl Record {
+    /// The reports of the last look, one for each sandbox; none before the first.
+    pub fn reports(&self) -> &[Value] {
+        self.verification
+            .as_ref()
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
+    }
+
     /// A provisional record.
     pub fn new(request: Request, now: Timestamp) -> Record {
         Record {

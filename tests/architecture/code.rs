@@ -192,6 +192,12 @@ pub fn file_sizes(sources: &[Source]) -> Vec<String> {
                 source.path, source.product_lines
             ));
         }
+        if source.test_lines > FILE_LIMIT {
+            problems.push(format!(
+                "{}: {} lines of tests, {FILE_LIMIT} allowed",
+                source.path, source.test_lines
+            ));
+        }
     }
     sizes.sort_unstable();
     let median = sizes.get(sizes.len() / 2).copied().unwrap_or(0);

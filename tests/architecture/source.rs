@@ -16,6 +16,8 @@ pub struct Source {
     pub product: String,
     /// Lines of the file that belong to the product, comments and blank lines included.
     pub product_lines: usize,
+    /// Lines of a file that is a test module as a whole, otherwise 0.
+    pub test_lines: usize,
 }
 
 /// A word or a sign, and the line (from 1) on which it stands. `::` is one sign.
@@ -112,6 +114,7 @@ impl Source {
             raw: raw.to_owned(),
             product: if is_test { String::new() } else { product.join("\n") },
             product_lines: if is_test { 0 } else { product_lines },
+            test_lines: if is_test { total } else { 0 },
             code,
             comments,
         }

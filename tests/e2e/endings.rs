@@ -1,6 +1,7 @@
 //! Every way in which a session can end: nothing runs afterwards, the record is right, the terminal as before.
 
 use crate::agent::{fake, skip};
+use crate::intruder::Intruder;
 use crate::pane::{Terminal, Tmux};
 use crate::place::{LIMIT, Place, bridge_of, command_of, finished, pinfold, signal, until};
 use nix::sys::signal::Signal;
@@ -137,34 +138,12 @@ fn an_unconfined_process_in_either_sandbox_ends_both_and_is_recorded() {
         std::thread::sleep(Duration::from_secs(3));
         assert_eq!(session.place.session()["lifecycleState"], "running");
         let first = session.record[side]["init"]["pid"].to_string();
-        // A process of the host that steps into the sandbox's namespaces brings none of the other layers along.
-        let mut intruder = session.place.command("nsenter");
-        intruder.args([
-            "-t",
-            &first,
-            "-U",
-            "--preserve-credentials",
-            "-p",
-            "-m",
-            "--",
-            "/usr/bin/sleep",
-            "20",
-        ]);
-        let Ok(mut intruder) = intruder.spawn() else {
-            return skip("nsenter is not here");
+        let intruder = match Intruder::enter(session.place.command("nsenter"), &first) {
+            Ok(intruder) => intruder,
+            Err(reason) => return skip(reason),
         };
-        std::thread::sleep(Duration::from_millis(200));
-        // Its own failure is a status; by a signal it ended with the sandbox, which is what is wanted.
-        if intruder
-            .try_wait()
-            .unwrap()
-            .is_some_and(|status| status.code().is_some())
-        {
-            return skip("this user may not step into the sandbox");
-        }
         let record = session.has_ended(1, "failed");
-        let _ = intruder.kill();
-        intruder.wait().unwrap();
+        drop(intruder);
         let error = &record["lastError"];
         assert_eq!(error["kind"], "unconfined", "{side}: {error}");
         assert!(

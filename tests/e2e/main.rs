@@ -7,6 +7,8 @@
 
 mod agent;
 mod endings;
+#[path = "../jail/intruder.rs"]
+mod intruder;
 mod names;
 mod pane;
 mod place;

@@ -8,6 +8,7 @@ mod files;
 mod ghosts;
 mod git;
 mod harness;
+mod intruder;
 mod kernel;
 mod lifetime;
 mod network;

@@ -1,11 +1,11 @@
 //! P8 and P10: what cannot be enforced is refused with the step and the fix, and nothing runs before it was verified.
 
 use crate::harness::skip;
+use crate::intruder::Intruder;
 use crate::place::{Place, Started, eventually, marker};
 use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 const FILTER: &str = include_str!("filter.py");
 /// ENOSYS and EPERM: what an older kernel and a container's filter say.
@@ -86,34 +86,12 @@ fn an_unconfined_process_in_the_sandbox_ends_the_launch() {
     let run = start(script);
     eventually("the command runs", up);
     let first = first(&run).to_string();
-    // A process of the host that steps into the sandbox's namespaces brings none of the other layers along.
-    let mut intruder = place.command("nsenter");
-    intruder.args([
-        "-t",
-        &first,
-        "-U",
-        "--preserve-credentials",
-        "-p",
-        "-m",
-        "--",
-        "/usr/bin/sleep",
-        "20",
-    ]);
-    let Ok(mut intruder) = intruder.spawn() else {
-        return skip("nsenter is not here");
+    let intruder = match Intruder::enter(place.command("nsenter"), &first) {
+        Ok(intruder) => intruder,
+        Err(reason) => return skip(reason),
     };
-    std::thread::sleep(Duration::from_millis(200));
-    // Its own failure is a status; by a signal it ended with the sandbox, which is what is wanted.
-    if intruder
-        .try_wait()
-        .unwrap()
-        .is_some_and(|status| status.code().is_some())
-    {
-        return skip("this user may not step into the sandbox");
-    }
     let ended = run.finish();
-    let _ = intruder.kill();
-    intruder.wait().unwrap();
+    drop(intruder);
     assert_eq!(ended.code(), 126, "{}", ended.err());
     assert!(ended.err().contains("verification failed"), "{}", ended.err());
 }

@@ -173,12 +173,6 @@ fn failing(met: &Met) -> Met {
 
 /// The reports of the last verification, told apart by the first process of each sandbox.
 fn sandboxes(record: &Record) -> Vec<Sandbox> {
-    let reports = record
-        .verification
-        .as_ref()
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
     let of = |report: &Value| {
         let processes = report["processes"].as_array()?;
         let first = processes.iter().find(|process| process["role"] == "init")?["pid"].as_i64()?;
@@ -202,7 +196,7 @@ fn sandboxes(record: &Record) -> Vec<Sandbox> {
             findings,
         })
     };
-    reports.filter_map(of).collect()
+    record.reports().iter().filter_map(of).collect()
 }
 
 /// One line for whoever waits.

@@ -25,20 +25,6 @@ pub struct PromiseRow {
     pub ok: bool,
 }
 
-/// All ten, in their order.
-const ALL: [Promise; 10] = [
-    Promise::Files,
-    Promise::Protected,
-    Promise::Network,
-    Promise::Sockets,
-    Promise::Processes,
-    Promise::Terminal,
-    Promise::Environment,
-    Promise::Verified,
-    Promise::OutOfReach,
-    Promise::Honest,
-];
-
 /// The layers that each keep a promise (`docs/promises.md`). What verification alone keeps needs every check.
 fn enforcers(promise: Promise) -> &'static [&'static str] {
     match promise {
@@ -55,7 +41,10 @@ fn enforcers(promise: Promise) -> &'static [&'static str] {
 
 /// A row for each promise.
 pub fn rows(layers: &[LayerRow], probes: &[ProbeRow]) -> Vec<PromiseRow> {
-    ALL.into_iter().map(|promise| row(promise, layers, probes)).collect()
+    Promise::ALL
+        .into_iter()
+        .map(|promise| row(promise, layers, probes))
+        .collect()
 }
 
 fn row(promise: Promise, layers: &[LayerRow], probes: &[ProbeRow]) -> PromiseRow {

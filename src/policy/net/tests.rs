@@ -5,7 +5,7 @@ use crate::policy::frozen::{Origin, Service};
 use std::collections::BTreeMap;
 
 mod address;
-mod service;
+mod host_services;
 
 fn origin() -> Origin {
     Origin {
