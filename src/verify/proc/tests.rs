@@ -187,11 +187,15 @@ fn finds_its_own_sockets_and_descriptors() {
 
 #[test]
 fn copies_of_descriptors_tell_the_same_as_the_folder() {
-    let mut child = std::process::Command::new("sleep")
-        .arg("60")
+    use std::io::{Read as _, Write as _};
+    let mut child = std::process::Command::new("cat")
         .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
+    // Once it answers it has loaded its libraries: nothing is opened or closed between the two looks.
+    child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
     let id: i32 = child.id().try_into().unwrap();
     let entry = Entry::open(Pid::new(id).unwrap()).unwrap();
     let devs = descriptors::KernelDevs::learn().unwrap();
