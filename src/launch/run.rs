@@ -1,6 +1,7 @@
 //! One command in one sandbox: the line, and what it prints instead with `--dry-run`.
 
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
+use super::enclose::{Enclosed, enclose};
 use super::mediation::{Mediation, MediationError, inlets, published};
 use super::session::expectation;
 use super::subject::handed_out;
@@ -11,7 +12,7 @@ use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
-use crate::sandbox::{Doors, Exit, Order, Stream, planned, spawn};
+use crate::sandbox::{Doors, Exit, Order, Stream, planned};
 use crate::state::{KEPT, Store};
 use crate::verify::{NetSubject, Report, held};
 use std::ffi::OsString;
@@ -88,14 +89,19 @@ pub fn enclosed(
     let outside = published(policy)?;
     let before = changed::absent(policy);
     tell(Progress::Resolved);
-    let mut jailed = spawn(policy, order(policy, argv))?;
+    let order = |policy: &Policy| Ok::<_, Fault>(order(policy, argv.clone()));
+    let Enclosed {
+        mut jailed,
+        policy,
+        room: _room,
+    } = enclose(launch, policy, order, setting)?;
     tell(Progress::Held {
         launch,
         first: jailed.facts.first.get(),
         command: jailed.facts.command.get(),
     });
     let mut mediation = Mediation::new();
-    mediation.add(&mut jailed, policy, log.as_ref().map(|log| (launch, log)), None)?;
+    mediation.add(&mut jailed, &policy, log.as_ref().map(|log| (launch, log)), None)?;
     if let Some(door) = jailed.door.take() {
         mediation.publish(outside, &Arc::new(door));
     }
@@ -104,7 +110,7 @@ pub fn enclosed(
         handed_out: handed_out(&jailed.facts),
         ..NetSubject::default()
     };
-    let subject = expectation(&jailed, policy, network)?;
+    let subject = expectation(&jailed, &policy, network)?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
     let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;

@@ -7,7 +7,7 @@ use super::pair::{Pair, SessionWish, client_order, server_order};
 use super::readiness::{Waiting, wait_until_ready};
 use super::record::{Rounds, record_running, record_start, reports, weakened};
 use super::run::{RunError, relay};
-use super::subject::{handed_out, subject};
+use super::subject::{Terminal, handed_out, subject};
 use super::watch::Watch;
 use super::{Setting, changed};
 use crate::agent::Ready;
@@ -18,7 +18,7 @@ use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
 use crate::verify::{Listen, NetSubject, Passed, Report, Stage, Subject, held};
 use serde_json::Value;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -197,14 +197,6 @@ fn client_subject(client: &Jailed, pair: &Pair) -> Result<Subject, Fault> {
 
 /// What the checker holds a held sandbox against.
 pub fn expectation(jailed: &Jailed, policy: &Policy, network: NetSubject) -> Result<Subject, Fault> {
-    let terminal = jailed
-        .terminal
-        .as_ref()
-        .and_then(|inner| nix::sys::stat::fstat(inner.as_fd()).ok());
-    Ok(subject(
-        &jailed.facts,
-        policy,
-        network,
-        terminal.map(|stat| stat.st_dev),
-    )?)
+    let terminal = jailed.terminal.as_ref().and_then(|inner| Terminal::of(inner).ok());
+    Ok(subject(&jailed.facts, policy, network, terminal)?)
 }

@@ -79,6 +79,7 @@ fn files(policy: &Policy) -> Vec<Line> {
     for bind in &policy.binds {
         let access = match (bind.kind, bind.access) {
             (FileKind::Socket, _) => "connect",
+            (_, Access::List) => "list",
             (_, Access::Read) => "read",
             (_, Access::ReadWrite) => "read and write",
         };

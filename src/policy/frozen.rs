@@ -6,6 +6,16 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 
+/// Which walls stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Namespaces, Landlock and seccomp.
+    Full,
+    /// Landlock, seccomp and the mediator: this machine gives no user namespaces.
+    Reduced,
+}
+
 /// The promises of the design, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Promise {
@@ -81,6 +91,8 @@ impl Origin {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
+    /// See the names in it and below it, no more: a folder of a grant that was split around what is protected.
+    List,
     /// Read, list, execute.
     Read,
     /// Read, and change what exists, create and remove.
@@ -250,6 +262,8 @@ pub struct Policy {
     pub root: Option<AbsPath>,
     /// Where the command starts, inside.
     pub workdir: AbsPath,
+    /// In reduced mode: the folder on disk that stands in for what is private memory in full mode.
+    pub room: Option<AbsPath>,
     /// Sorted by target, parents first; no two with one target.
     pub binds: Vec<Bind>,
     pub links: Vec<Link>,
@@ -266,6 +280,16 @@ pub struct Policy {
     pub weakened: Vec<Promise>,
     /// Origins and remarks, for `explain` and `why`; nothing is enforced from here.
     pub notes: Vec<Note>,
+}
+
+impl Policy {
+    /// Which walls it is for.
+    pub fn mode(&self) -> Mode {
+        match self.room {
+            None => Mode::Full,
+            Some(_) => Mode::Reduced,
+        }
+    }
 }
 
 impl Content {

@@ -10,21 +10,25 @@ mod live;
 mod memory;
 pub mod net;
 pub mod profile;
+mod reduced;
 mod remembered;
 mod resolve;
+mod split;
 mod walk;
 mod why;
 
 pub use explain::{Explanation, Line, Section, explain};
 pub use frozen::{
-    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, NetPolicy, Network, Note, Origin, Policy,
+    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, Mode, NetPolicy, Network, Note, Origin, Policy,
     Promise, Protected, Rule, Service, Topic,
 };
 pub use host::{Host, HostKind};
 pub use live::LiveHost;
 pub use profile::{Profile, ProfileError, load};
+pub use reduced::{Furniture, ReduceError, Reduced, lost, reduce};
 pub use resolve::{
     CommandGrant, EnvWish, Preparation, Request, ResolveError, check_workspace, preparations, resolve,
     workspace_folder, workspace_root,
 };
+pub use split::SplitError;
 pub use why::{Answer, Question, Verdict, why};

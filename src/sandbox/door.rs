@@ -2,7 +2,8 @@
 //!
 //! A tiny process of ours stands in the sandbox's user and network namespaces, but in none of the others: what runs
 //! inside cannot see it. It makes unconnected TCP sockets on request and does nothing else; the supervisor connects
-//! them. It has no capability and ends with the supervisor.
+//! them. It has no capability and ends with the supervisor. A reduced sandbox shares the supervisor's network, and needs
+//! no such process.
 
 use super::layers::{capabilities, descriptors, network, privileges};
 use nix::errno::Errno;
@@ -14,9 +15,14 @@ use std::sync::Mutex;
 
 /// The supervisor's end.
 #[derive(Debug)]
-pub struct Door {
-    socket: Mutex<OwnedFd>,
-    pid: nix::unistd::Pid,
+pub enum Door {
+    /// A process in the sandbox's network makes the sockets.
+    Process {
+        socket: Mutex<OwnedFd>,
+        pid: nix::unistd::Pid,
+    },
+    /// The sandbox's network is ours.
+    Open,
 }
 
 impl Door {
@@ -33,7 +39,7 @@ impl Door {
                 drop(theirs);
                 let mut ready = [0; 1];
                 let got = crate::sys::descriptor::receive(ours.as_fd(), &mut ready)?;
-                let door = Door {
+                let door = Door::Process {
                     socket: Mutex::new(ours),
                     pid: nix::unistd::Pid::from_raw(pid),
                 };
@@ -44,7 +50,10 @@ impl Door {
 
     /// A fresh unconnected, non-blocking TCP socket of the sandbox's network namespace.
     pub fn socket(&self) -> nix::Result<OwnedFd> {
-        let socket = self.socket.lock().map_err(|_| Errno::EIO)?;
+        let Door::Process { socket, .. } = self else {
+            return network::stream();
+        };
+        let socket = socket.lock().map_err(|_| Errno::EIO)?;
         crate::sys::descriptor::send(socket.as_fd(), &[1], &[])?;
         let mut answer = [0; 1];
         let mut got = crate::sys::descriptor::receive(socket.as_fd(), &mut answer)?;
@@ -54,8 +63,10 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        let _ = nix::sys::signal::kill(self.pid, Signal::SIGKILL);
-        let _ = nix::sys::wait::waitpid(self.pid, None);
+        if let Door::Process { pid, .. } = self {
+            let _ = nix::sys::signal::kill(*pid, Signal::SIGKILL);
+            let _ = nix::sys::wait::waitpid(*pid, None);
+        }
     }
 }
 

@@ -31,6 +31,26 @@ pub enum SpawnError {
     Filter(#[from] FilterError),
 }
 
+impl SpawnError {
+    /// Whether a step failed that takes namespaces, and in a way that says that they, or what is done in them, cannot be
+    /// had here at all.
+    pub fn lacks_namespaces(&self) -> bool {
+        let SpawnError::Step { layer, errno, .. } = self else {
+            return false;
+        };
+        let cannot = [
+            Errno::EPERM,
+            Errno::EACCES,
+            Errno::ENOSPC,
+            Errno::EUSERS,
+            Errno::ENOSYS,
+            Errno::EINVAL,
+            Errno::EOPNOTSUPP,
+        ];
+        matches!(layer, Some("namespaces" | "mounts" | "network")) && cannot.contains(errno)
+    }
+}
+
 impl Explain for SpawnError {
     fn kind(&self) -> Kind {
         match self {

@@ -2,6 +2,7 @@
 
 use super::failure::{SpawnError, failed, step};
 use super::gate::{self, Report};
+use super::layers::network;
 use super::plan::Op;
 use crate::base::Pid;
 use nix::errno::Errno;
@@ -47,7 +48,11 @@ pub(super) fn await_held(control: &OwnedFd, ops: &[Op]) -> Result<Held, SpawnErr
             let mut given = prepared.ok_or(SpawnError::Gone)?;
             let terminal = ops.contains(&Op::Terminal).then(|| given.pop()).flatten();
             let mut given = given.into_iter();
-            let diag = given.next().ok_or(SpawnError::Gone)?;
+            let diag = match ops.contains(&Op::Loopback) {
+                true => given.next().ok_or(SpawnError::Gone)?,
+                // No network of its own: the supervisor's is the sandbox's.
+                false => network::diag().map_err(step("opening a socket for questions about sockets"))?,
+            };
             let listener = listener.ok_or(SpawnError::Gone)?;
             return Ok(Held {
                 command,

@@ -3,8 +3,10 @@
 use super::door::Door;
 use super::gate::{self, Report, Request};
 use crate::base::{Explain, Kind, Pid, Port};
+use crate::policy::Mode;
 use crate::verify::Passed;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -34,11 +36,15 @@ pub struct Facts {
 pub struct Leash {
     first: Pid,
     pidfd: OwnedFd,
+    mode: Mode,
 }
 
+/// Milliseconds that the first process of a reduced sandbox has to end the others.
+const GRACE: u16 = 12_000;
+
 impl Leash {
-    pub(super) fn new(first: Pid, pidfd: OwnedFd) -> Leash {
-        Leash { first, pidfd }
+    pub(super) fn new(first: Pid, pidfd: OwnedFd, mode: Mode) -> Leash {
+        Leash { first, pidfd, mode }
     }
     /// The first process, as the host numbers it.
     pub fn first(&self) -> Pid {
@@ -52,6 +58,11 @@ impl Leash {
 
 impl Drop for Leash {
     fn drop(&mut self) {
+        if self.mode == Mode::Reduced {
+            let _ = crate::sys::pidfd::signal(&self.pidfd, Signal::SIGTERM);
+            let mut ended = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
+            while poll(&mut ended, PollTimeout::from(GRACE)) == Err(Errno::EINTR) {}
+        }
         let _ = crate::sys::pidfd::signal(&self.pidfd, Signal::SIGKILL);
         // Its end is collected only when everything in its PID namespace is gone (pid_namespaces(7)).
         let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.first.get()), None);

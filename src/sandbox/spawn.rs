@@ -8,8 +8,9 @@ use super::jailed::{Facts, Jailed, Leash};
 use super::layers::seccomp::{Filters, Mediated};
 use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
-use crate::policy::{Content, Policy};
+use crate::policy::{Content, Mode, Policy};
 use crate::sys::clone::Side;
+use nix::sched::CloneFlags;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, getpeername, getsockopt, setsockopt, socketpair, sockopt,
 };
@@ -52,7 +53,7 @@ pub fn planned(policy: &Policy, order: &Order) -> Vec<Op> {
 /// Makes the sandbox and holds the command at its gate. The caller must have a single thread.
 pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     refuse_folders(&order.streams)?;
-    let filters = Filters::compile()?;
+    let filters = Filters::compile(policy.mode())?;
     let ops = planned(policy, &order);
     let Order {
         argv,
@@ -79,7 +80,7 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     let leash = divide(&inside)?;
     drop(inside);
     let held = await_held(&ends.control, &ops)?;
-    let door = open_door(door, &leash)?;
+    let door = open_door(door, policy.mode(), &leash)?;
     let facts = Facts {
         first: leash.first(),
         command: held.command,
@@ -108,17 +109,26 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
 /// The clone. In the child this never returns; the supervisor's ends of socket and gate, which the child has a copy of,
 /// are closed there with everything else, before the command's process exists.
 fn divide(inside: &Inside<'_>) -> Result<Leash, SpawnError> {
-    let side = crate::sys::clone::into_namespaces(super::layers::namespaces::all());
+    let namespaces = match inside.policy.mode() {
+        Mode::Full => super::layers::namespaces::all(),
+        Mode::Reduced => CloneFlags::empty(),
+    };
+    let side = crate::sys::clone::into_namespaces(namespaces);
     match side.map_err(|errno| failed(inside.ops, 0, errno))? {
         Side::Child => inside::run(inside),
-        Side::Parent { pid, pidfd } => Ok(Leash::new(Pid::new(pid).ok_or(SpawnError::Gone)?, pidfd)),
+        Side::Parent { pid, pidfd } => Ok(Leash::new(
+            Pid::new(pid).ok_or(SpawnError::Gone)?,
+            pidfd,
+            inside.policy.mode(),
+        )),
     }
 }
 
-fn open_door(wanted: Doors, leash: &Leash) -> Result<Option<Door>, SpawnError> {
-    match wanted {
-        Doors::None => Ok(None),
-        Doors::One => Door::open(leash.pidfd()).map(Some).map_err(step("opening the door")),
+fn open_door(wanted: Doors, mode: Mode, leash: &Leash) -> Result<Option<Door>, SpawnError> {
+    match (wanted, mode) {
+        (Doors::None, _) => Ok(None),
+        (Doors::One, Mode::Reduced) => Ok(Some(Door::Open)),
+        (Doors::One, Mode::Full) => Door::open(leash.pidfd()).map(Some).map_err(step("opening the door")),
     }
 }
 

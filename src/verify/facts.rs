@@ -6,9 +6,9 @@ use super::proc::namespaces::{self, Namespaces};
 use super::proc::net::Tables;
 use super::proc::status::Status;
 use super::proc::{Entry, ReadError, Reading};
-use super::subject::{Identity, Subject};
+use super::subject::{Identity, Subject, Walls};
 use super::tree::{self, Found};
-use super::{Finding, Process, Role};
+use super::{Finding, Process, Role, descent};
 use crate::base::Pid;
 use crate::sys::object::{Object, share_descriptors};
 use nix::errno::Errno;
@@ -86,13 +86,17 @@ enum Sockets {
 pub fn read(subject: &Subject) -> Reading<Facts> {
     let mut facts = Facts::new()?;
     let mut sources = Vec::new();
-    let tree = tree::read(subject, |found| {
+    let member = |found: Found| {
         facts.add(&found);
         if found.role != Role::Tool {
             sources.push(found);
         }
-    })?;
-    facts.findings.extend(tree.findings);
+    };
+    let strays = match subject.walls {
+        Walls::Namespaces => tree::read(subject, member)?.findings,
+        Walls::Descent { .. } => descent::read(subject, member).map(|()| Vec::new())?,
+    };
+    facts.findings.extend(strays);
     let command = sources.iter().find(|found| found.role == Role::Command);
     let init = sources.iter().find(|found| found.role == Role::Init);
     let sockets = facts.has_sockets(subject);

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod checks;
+mod descent;
 mod facts;
 pub mod probe;
 mod proc;
@@ -21,6 +22,6 @@ pub use proc::namespaces::Namespaces;
 pub use report::{Finding, Passed, Process, Report, Role};
 pub use subject::{
     Attempted, Birth, EnvSubject, Filters, IdMap, Identity, Listen, MountKind, MountRule, NetSubject, Stage, Subject,
-    Which, Writing,
+    Walls, Which, Writing,
 };
 pub use verification::{held, own_filters, running};

@@ -148,13 +148,24 @@ pub struct Attempted {
     pub errno: i32,
 }
 
+/// How a sandbox is told from the rest of the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Walls {
+    /// By namespaces: whoever is in its PID namespace belongs to it.
+    Namespaces,
+    /// By descent from its first process, a subreaper: it has the machine's own namespaces. `terminal` is the device
+    /// number of its own terminal.
+    Descent { terminal: Option<u64> },
+}
+
 /// Everything that is expected of one sandbox.
 #[derive(Debug, Clone)]
 pub struct Subject {
+    pub walls: Walls,
     /// PID 1 of the sandbox.
     pub init: Birth,
     pub command: Which,
-    /// Read from the kernel at spawn.
+    /// Read from the kernel at spawn; by descent, ours.
     pub namespaces: Namespaces,
     pub uid: IdMap,
     pub gid: IdMap,

@@ -4,8 +4,8 @@ use super::proc::status::Status;
 use super::proc::{Entry, pids};
 use super::tree::Found;
 use super::{
-    Birth, EnvSubject, Filters, Finding, IdMap, Identity, Namespaces, NetSubject, Report, Role, Subject, Which, held,
-    running,
+    Birth, EnvSubject, Filters, Finding, IdMap, Identity, Namespaces, NetSubject, Report, Role, Subject, Walls, Which,
+    held, running,
 };
 use crate::base::Pid;
 use std::collections::BTreeSet;
@@ -76,6 +76,7 @@ impl Pen {
 
     fn subject(&self) -> Subject {
         Subject {
+            walls: Walls::Namespaces,
             init: Birth::of(self.init).unwrap(),
             command: Which::Inside(2),
             namespaces: Namespaces::of(self.init).unwrap(),

@@ -220,7 +220,7 @@ fn a_launch_inside_a_launch_is_refused_cleanly() {
     let place = Place::new();
     let folder = program();
     let options = ["--read", folder.to_str().unwrap()];
-    let ended = finish(&mut place.run(&options, &[folder.to_str().unwrap(), "run", "--", "touch", "made"])).expect(125);
+    let ended = finish(&mut place.run(&options, &[folder.to_str().unwrap(), "run", "--", "touch", "made"])).expect(126);
     assert!(ended.err().contains("cannot enclose the command"), "{}", ended.err());
     assert!(!place.work.join("made").exists());
 }

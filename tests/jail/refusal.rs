@@ -39,7 +39,11 @@ fn a_launch_without_any_one_layer_is_refused_and_nothing_runs() {
         for error in ERRORS {
             let ended = without(&place, &[call], error, "echo > ran").output().unwrap();
             let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-            assert_eq!(ended.status.code(), Some(125), "{layer}: {said}");
+            // Without namespaces there is a smaller sandbox, which keeps less: refused, unless that was said to be enough.
+            let refused = matches!(layer, "namespaces" | "mounts");
+            let code = if refused { 126 } else { 125 };
+            assert_eq!(ended.status.code(), Some(code), "{layer}: {said}");
+            assert_eq!(said.contains("nothing enforces P5"), refused, "{layer}: {said}");
             assert!(said.contains(step), "{layer}: {said}");
             assert!(!ran(), "the command ran without {layer}");
         }

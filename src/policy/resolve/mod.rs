@@ -81,6 +81,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         profile: profile.name.clone(),
         root: root.map(|(root, _)| root),
         workdir,
+        room: None,
         binds: draft.binds,
         links: draft.links,
         made: draft.made,

@@ -1,11 +1,10 @@
 //! The command's own part: its streams, Landlock, seccomp, the gate, exec.
 
 use super::{Inside, NO_OP, Stream};
-use crate::base::AbsPath;
 use crate::sandbox::gate::{self, Report};
 use crate::sandbox::layers::seccomp::Mediated;
 use crate::sandbox::layers::{descriptors, landlock};
-use crate::sandbox::plan::{CANARY, Op};
+use crate::sandbox::plan::{Op, canary};
 use nix::errno::Errno;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{Pid, setpgid};
@@ -13,6 +12,7 @@ use std::convert::Infallible;
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 type Step<T> = Result<T, (u16, Errno)>;
 
@@ -44,9 +44,9 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     enter_workdir(inside).map_err(at(|op| matches!(op, Op::Exec { .. })))?;
     crate::sys::clone::default_signals(&inside.ignored).map_err(|errno| (NO_OP, errno))?;
     let on_landlock = at(|op| matches!(op, Op::Landlock));
-    let canary = AbsPath::new(CANARY).map_err(|_| on_landlock(Errno::EINVAL))?;
+    let canary = canary(inside.policy).map_err(|_| on_landlock(Errno::EINVAL))?;
     let before = landlock::read_canary(&canary);
-    landlock::apply(inside.policy).map_err(at(|op| matches!(op, Op::Landlock)))?;
+    landlock::apply(inside.policy, name_of(terminal).as_deref()).map_err(at(|op| matches!(op, Op::Landlock)))?;
     let after = landlock::read_canary(&canary);
     let on_seccomp = at(|op| matches!(op, Op::Seccomp));
     let listener = inside.filters.install(Mediated::Yes).map_err(on_seccomp)?;
@@ -80,6 +80,12 @@ fn streams(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> nix::Result<()> {
     source(stdin).map_or(Ok(()), nix::unistd::dup2_stdin)?;
     source(stdout).map_or(Ok(()), nix::unistd::dup2_stdout)?;
     source(stderr).map_or(Ok(()), nix::unistd::dup2_stderr)
+}
+
+/// The path of an open terminal, for the wall that goes by paths.
+fn name_of(terminal: Option<&OwnedFd>) -> Option<PathBuf> {
+    let number = terminal?.as_raw_fd();
+    std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
 }
 
 fn enter_workdir(inside: &Inside<'_>) -> nix::Result<()> {

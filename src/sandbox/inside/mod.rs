@@ -2,10 +2,11 @@
 //! Single-threaded; every failure is a (step, errno) over the control socket; nothing here panics or prints.
 
 mod command;
+mod descendants;
 mod first;
 
 use crate::base::AbsPath;
-use crate::policy::{Limits, Policy};
+use crate::policy::{Limits, Mode, Policy};
 use crate::sandbox::layers::seccomp::Filters;
 use crate::sandbox::plan::Op;
 use std::collections::BTreeMap;
@@ -58,6 +59,10 @@ impl Inside<'_> {
             .position(wanted)
             .and_then(|index| u16::try_from(index).ok())
             .unwrap_or(NO_OP)
+    }
+
+    fn mode(&self) -> Mode {
+        self.policy.mode()
     }
 
     fn limits(&self) -> Limits {

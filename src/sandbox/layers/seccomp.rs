@@ -5,6 +5,7 @@
 
 mod flat;
 
+use crate::policy::Mode;
 use crate::sys::names::{Call, call, constant};
 use nix::errno::Errno;
 use seccompiler::{
@@ -13,8 +14,9 @@ use seccompiler::{
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The shipped rules.
+/// The shipped rules, for every mode and for reduced mode.
 const BASE: &str = include_str!("../../../profiles/seccomp/base.json");
+const REDUCED: &str = include_str!("../../../profiles/seccomp/reduced.json");
 
 /// A rule file.
 #[derive(Debug, Deserialize)]
@@ -82,9 +84,13 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Compiles the shipped rules for this machine.
-    pub fn compile() -> Result<Filters, FilterError> {
-        let rules: Rules = serde_json::from_str(BASE)?;
+    /// Compiles the shipped rules of this mode for this machine.
+    pub fn compile(mode: Mode) -> Result<Filters, FilterError> {
+        let mut rules: Rules = serde_json::from_str(BASE)?;
+        if mode == Mode::Reduced {
+            let more: Rules = serde_json::from_str(REDUCED)?;
+            rules.rules.extend(more.rules);
+        }
         let mut flat = Vec::new();
         let mut by_errno: BTreeMap<u32, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
         for rule in &rules.rules {
@@ -221,6 +227,7 @@ fn errno_number(name: &str) -> Option<u32> {
         "EACCES" => Errno::EACCES,
         "EAFNOSUPPORT" => Errno::EAFNOSUPPORT,
         "EPROTONOSUPPORT" => Errno::EPROTONOSUPPORT,
+        "EOPNOTSUPP" => Errno::EOPNOTSUPP,
         _ => return None,
     };
     u32::try_from(errno as i32).ok()
@@ -237,21 +244,24 @@ fn mediate() -> BpfProgram {
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE, Filters, Mediated, Rules};
+    use super::{BASE, Filters, Mediated, REDUCED, Rules};
+    use crate::policy::Mode;
     use std::collections::BTreeSet;
 
     #[test]
     fn the_shipped_rules_compile() {
-        let filters = Filters::compile().unwrap();
-        assert!(filters.count(Mediated::No) >= 4);
-        assert_eq!(filters.count(Mediated::Yes), filters.count(Mediated::No) + 1);
+        for mode in [Mode::Full, Mode::Reduced] {
+            let filters = Filters::compile(mode).unwrap();
+            assert!(filters.count(Mediated::No) >= 4);
+            assert_eq!(filters.count(Mediated::Yes), filters.count(Mediated::No) + 1);
+        }
     }
 
     #[test]
     fn every_rule_has_a_name_of_its_own_a_reason_and_a_probe() {
-        let rules: Rules = serde_json::from_str(BASE).unwrap();
+        let files = [BASE, REDUCED].map(|text| serde_json::from_str::<Rules>(text).unwrap());
         let mut names = BTreeSet::new();
-        for rule in &rules.rules {
+        for rule in files.iter().flat_map(|file| &file.rules) {
             assert!(names.insert(&rule.name), "{} twice", rule.name);
             assert!(
                 !rule.reason.is_empty() && !rule.probe.is_empty() && !rule.calls.is_empty(),

@@ -1,12 +1,12 @@
 //! The sandbox's network namespace holds a loopback and nothing else, its ports belong to whom they should, and no
-//! connection leaves it.
+//! connection leaves it. In one network with the machine's own, the same of the sockets that its processes hold.
 
 use super::{Moment, finding, shared};
 use crate::base::Port;
 use crate::verify::Finding;
 use crate::verify::facts::Facts;
 use crate::verify::proc::net::{Socket, Tables};
-use crate::verify::subject::{Listen, NetSubject, Stage, Subject};
+use crate::verify::subject::{Listen, NetSubject, Stage, Subject, Walls};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -19,8 +19,17 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
     };
     let held = facts.held_sockets();
     let expected = &subject.network;
+    let of_machine = tables;
+    let own;
+    let tables = match subject.walls {
+        Walls::Namespaces => of_machine,
+        Walls::Descent { .. } => {
+            own = of_machine.of(&held);
+            &own
+        }
+    };
     let mut problems = walls(tables);
-    problems.extend(expected.listens.and_then(|listen| served(tables, &held, listen)));
+    problems.extend(expected.listens.and_then(|listen| served(of_machine, &held, listen)));
     problems.extend(handed_out(tables, &held, expected));
     problems.extend(
         expected

@@ -9,7 +9,7 @@ use crate::verify::proc::net::{Socket, Tables};
 use crate::verify::proc::status::Status;
 use crate::verify::subject::{
     Attempted, Birth, EnvSubject, Filters, IdMap, Identity, Listen, MountKind, MountRule, NetSubject, Stage, Subject,
-    Which, Writing,
+    Walls, Which, Writing,
 };
 use crate::verify::{Finding, Role};
 use procfs::FromRead as _;
@@ -51,6 +51,7 @@ fn subject() -> Subject {
     use MountKind::{Bind, Device, Memory, Proc, Terminals};
     use Writing::{Allowed, ReadOnly};
     Subject {
+        walls: Walls::Namespaces,
         init: Birth {
             pid: pid(100),
             start_ticks: 5,
