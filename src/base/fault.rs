@@ -9,6 +9,8 @@ pub enum Kind {
     Permission,
     Conflict,
     Config,
+    /// The command line itself is wrong; scripts see the same word as for a configuration.
+    Usage,
     Target,
     Startup,
     Unconfined,
@@ -22,7 +24,7 @@ impl Kind {
             Kind::NotFound => "not-found",
             Kind::Permission => "permission",
             Kind::Conflict => "conflict",
-            Kind::Config => "config",
+            Kind::Config | Kind::Usage => "config",
             Kind::Target => "target",
             Kind::Startup => "startup",
             Kind::Unconfined => "unconfined",

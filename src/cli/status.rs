@@ -8,6 +8,9 @@ pub const OWN_FAILURE: u8 = 125;
 /// Pinfold refused to run the command.
 pub const REFUSED: u8 = 126;
 
+/// The command line is wrong: nothing was tried.
+pub const WRONG_USAGE: u8 = 2;
+
 /// Whether a verb stands for a command, whose status it passes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wraps {
@@ -18,9 +21,10 @@ pub enum Wraps {
 /// The status of a failure of Pinfold: one decision for every verb.
 pub fn of_failure(wraps: Wraps, kind: Kind) -> u8 {
     match (wraps, kind) {
+        (_, Kind::Usage) => WRONG_USAGE,
         (Wraps::Command, Kind::Unconfined | Kind::Permission) => REFUSED,
         (Wraps::Command, _) => OWN_FAILURE,
-        (Wraps::Nothing, Kind::Config) => 2,
+        (Wraps::Nothing, Kind::Config) => WRONG_USAGE,
         (Wraps::Nothing, _) => 1,
     }
 }
@@ -28,7 +32,7 @@ pub fn of_failure(wraps: Wraps, kind: Kind) -> u8 {
 /// Whether the verb's status is the status of a command.
 pub fn wraps(verb: &Verb) -> Wraps {
     match verb {
-        Verb::Run(_) | Verb::Shell(_) | Verb::Bridge(_) => Wraps::Command,
+        Verb::Start(_) | Verb::Run(_) | Verb::Shell(_) | Verb::Bridge(_) => Wraps::Command,
         _ => Wraps::Nothing,
     }
 }
@@ -65,6 +69,8 @@ mod tests {
         assert_eq!(of_failure(Wraps::Command, Kind::Config), OWN_FAILURE);
         assert_eq!(of_failure(Wraps::Command, Kind::Startup), OWN_FAILURE);
         assert_eq!(of_failure(Wraps::Nothing, Kind::Config), 2);
+        assert_eq!(of_failure(Wraps::Command, Kind::Usage), 2);
+        assert_eq!(of_failure(Wraps::Nothing, Kind::Usage), 2);
         assert_eq!(of_failure(Wraps::Nothing, Kind::Unconfined), 1);
     }
 }

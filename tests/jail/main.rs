@@ -4,6 +4,7 @@
 
 mod broker;
 mod environment;
+mod evidence;
 mod files;
 mod ghosts;
 mod git;
