@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     NotFound,
+    /// The program itself that was to run; scripts see the same word as for any other path.
+    NoProgram,
     Permission,
     Conflict,
     Config,
@@ -21,7 +23,7 @@ impl Kind {
     /// The word used in JSON.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::NotFound => "not-found",
+            Kind::NotFound | Kind::NoProgram => "not-found",
             Kind::Permission => "permission",
             Kind::Conflict => "conflict",
             Kind::Config | Kind::Usage => "config",

@@ -19,6 +19,7 @@ mod processes;
 mod protected;
 mod refusal;
 mod sockets;
+mod suspend;
 mod terminal;
 mod tester;
 mod tools;

@@ -1,6 +1,7 @@
 //! PID 1 of the sandbox: applies the plan up to the command's own part, then reaps, relays stops and the exit, and
 //! ends with the supervisor. When it ends, the kernel ends everything inside.
 
+use super::freeze::{Frozen, freeze};
 use super::{Inside, NO_OP, Stream, command};
 use crate::sandbox::gate::{self, Report, Request};
 use crate::sandbox::layers::seccomp::Mediated;
@@ -146,6 +147,7 @@ fn tend(inside: &Inside<'_>, child: Pid) -> nix::Result<()> {
     let mut wanted = SigSet::empty();
     wanted.add(Signal::SIGCHLD);
     let signals = SignalFd::with_flags(&wanted, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let mut frozen = None;
     loop {
         let mut polled = [
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
@@ -160,7 +162,7 @@ fn tend(inside: &Inside<'_>, child: Pid) -> nix::Result<()> {
         if let Some(report) = reap(inside, child)? {
             return gate::send(&inside.control, report, &[]);
         }
-        if asked && !obey(inside, child)? {
+        if asked && !obey(inside, child, &mut frozen)? {
             return Ok(());
         }
     }
@@ -183,7 +185,7 @@ fn reap(inside: &Inside<'_>, child: Pid) -> nix::Result<Option<Report>> {
 }
 
 /// Carries out one request; false when the supervisor is gone.
-fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
+fn obey(inside: &Inside<'_>, child: Pid, frozen: &mut Option<Frozen>) -> nix::Result<bool> {
     let mut buffer = [0; 8];
     let got = match crate::sys::descriptor::receive(inside.control.as_fd(), &mut buffer) {
         Err(Errno::ECONNRESET) => return Ok(false),
@@ -195,6 +197,16 @@ fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
     let signal = match buffer.get(..got.length).and_then(Request::decode) {
         Some(Request::Signal(signal)) => signal,
         Some(Request::Continue) => Signal::SIGCONT,
+        Some(Request::Freeze) => {
+            let now = frozen.get_or_insert_with(freeze);
+            let whole = i32::from(now.whole);
+            gate::send(&inside.control, Report::Frozen { whole }, &[])?;
+            return Ok(true);
+        }
+        Some(Request::Thaw) => {
+            frozen.take().into_iter().for_each(Frozen::thaw);
+            return Ok(true);
+        }
         None => return Ok(true),
     };
     // The command leads its own process group; it may already be gone.

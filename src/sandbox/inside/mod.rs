@@ -3,6 +3,7 @@
 
 mod command;
 mod first;
+mod freeze;
 
 use crate::base::AbsPath;
 use crate::policy::{Limits, Policy};
