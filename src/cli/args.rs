@@ -11,7 +11,7 @@ use std::path::PathBuf;
     name = "pinfold",
     version,
     about = "Runs coding agents in enclosed terminal panes and checks from outside that the enclosure holds",
-    after_help = "Examples:\n  pinfold start                      OpenCode for this project, in two verified sandboxes\n  pinfold run -- npm test            one command in one sandbox\n  pinfold doctor                     what this machine can enforce, tried out\n\nExit status: 0 good, 1 not good, 2 wrong usage or configuration. `run` and `shell` pass the command's own\non (128+n for a signal) and use 125 for a failure of Pinfold, 126 for a failed verification or a command that\ncannot be executed, 127 for one that is not found. `start` in this terminal passes the client's own on; in a\npane of its own, a failure of Pinfold is 125.",
+    after_help = "Examples:\n  pinfold start                      OpenCode for this project, in two verified sandboxes\n  pinfold run -- npm test            one command in one sandbox\n  pinfold doctor                     what this machine can enforce, tried out\n\nExit status: 0 good, 1 not good, 2 wrong usage or configuration. `start`, `run` and `shell` pass the status of\nthe command (of the agent's client) on, 128+n for a signal, and use 125 for a failure of Pinfold, 126 for a\nfailed verification or something that must not or cannot be executed, 127 for a command or an agent that is not\nfound. A `start` that opens a pane is 0 once the pane is there.",
     disable_help_subcommand = true
 )]
 pub struct Cli {

@@ -22,7 +22,7 @@ struct StatusFd(i32);
 
 impl Explain for StatusFd {
     fn kind(&self) -> Kind {
-        Kind::Config
+        Kind::Usage
     }
     fn hint(&self) -> Option<String> {
         Some("open it in the calling shell, for example with 3>status.json".into())

@@ -2,7 +2,7 @@
 
 use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
-use crate::sandbox::attend::{Event, Signals, next};
+use crate::sandbox::attend::{Event, Signals, Stopping, next, stop};
 use crate::sandbox::terminal::Relay;
 use crate::sandbox::{Exit, Running, Told};
 use crate::verify::Report;
@@ -73,6 +73,8 @@ pub struct Attendance<'a> {
     pub on_failure: OnFailure,
     /// Set by the first request to end.
     deadline: Option<Instant>,
+    /// The stop that is under way: who stops, and how many sandboxes have yet to say that they stand still.
+    stopping: Option<(Stopping, usize)>,
     /// When the next round of verification is overdue, and whether it was asked for once more.
     overdue: (Instant, bool),
 }
@@ -93,6 +95,7 @@ impl<'a> Attendance<'a> {
             watch,
             on_failure,
             deadline: None,
+            stopping: None,
             overdue: (Instant::now() + OVERDUE, false),
         }
     }
@@ -120,7 +123,8 @@ impl<'a> Attendance<'a> {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
                 // Any other is a server, and what stops it is its own tool: that must not stop the supervisor as well.
-                Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.suspend(),
+                Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.command_stopped(),
+                Ok(Event::Told(_, Told::Frozen { whole })) => self.one_is_frozen(whole),
                 Ok(Event::Told(_, Told::Stopped | Told::Noise)) => {}
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
                 Ok(Event::Late) => match self.late() {
@@ -177,6 +181,7 @@ impl<'a> Attendance<'a> {
         match signal {
             Signal::SIGUSR1 => self.watch.ask(),
             Signal::SIGCONT => self.resume(),
+            Signal::SIGTSTP => self.suspend(Stopping::Alone),
             Signal::SIGPIPE => {}
             _ => {
                 command.signal(signal);
@@ -191,22 +196,53 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// The command was stopped with ctrl-Z: give the terminal back and stop as well, until the shell continues us.
-    fn suspend(&mut self) {
-        let Some(relay) = self.relay.as_mut().filter(|relay| relay.pane.is_taken()) else {
+    /// The command was stopped with ctrl-Z. Without the pane's keys nobody has typed that, and nobody could type `fg`.
+    fn command_stopped(&mut self) {
+        if self.relay.as_ref().is_some_and(|relay| relay.pane.is_taken()) {
+            self.suspend(Stopping::Group);
+        }
+    }
+
+    /// This process is to stop, and its looks with it: first everything inside must stand still.
+    fn suspend(&mut self, who: Stopping) {
+        if self.stopping.is_none() {
+            self.stopping = Some((who, self.running.len()));
+            self.running.iter().for_each(|running| running.freeze());
+        }
+    }
+
+    /// Once the last sandbox stands still, the terminal is given back and this process stops, until somebody continues
+    /// it. Where something would run on, it does not stop.
+    fn one_is_frozen(&mut self, whole: bool) {
+        let Some((who, left)) = self.stopping.as_mut() else {
             return;
         };
-        relay.give_back();
-        let _ = nix::sys::signal::raise(Signal::SIGSTOP);
+        *left = left.saturating_sub(1);
+        match (whole, *left, *who) {
+            (true, 1.., _) => return,
+            (true, 0, who) => {
+                if let Some(relay) = self.relay.as_mut() {
+                    relay.give_back();
+                }
+                stop(who);
+            }
+            (false, ..) => {}
+        }
+        self.stopping = None;
+        self.running.iter().for_each(|running| running.thaw());
         self.resume();
     }
 
+    /// The pane again, the command goes on, and what happened meanwhile outside is looked at now.
     fn resume(&mut self) {
         if let Some(relay) = self.relay.as_mut() {
             relay.take_again();
         }
         if let Some(command) = self.running.last() {
             command.resume();
+            // A full-screen program draws anew, also where the size is the same.
+            command.signal(Signal::SIGWINCH);
         }
+        self.watch.ask();
     }
 }

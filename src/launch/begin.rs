@@ -69,6 +69,7 @@ pub enum Begun {
 /// Checks, records, opens a pane or runs right here.
 pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting, tell: Tell<'_>) -> Result<Begun, Fault> {
     let mut wish = wish;
+    wish.wish.check_variables(setting)?;
     let root = wish.wish.checked_root(setting)?;
     fix_places(&mut wish, setting);
     let around = Surroundings {

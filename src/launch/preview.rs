@@ -36,6 +36,7 @@ impl From<AgentError> for Missing {
 impl Wish {
     /// Resolves as a launch would; nothing is made, and no program is run to ask for its version.
     pub fn preview(&self, default: &str, setting: &Setting) -> Result<Preview, Fault> {
+        self.check_variables(setting)?;
         let mut profile = self.profile(default, setting)?;
         let agent = agent_of(&profile);
         let names = variable_names(agent, &setting.dirs.data);

@@ -72,6 +72,7 @@ pub fn line(
     setting: &Setting,
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Exit, Fault> {
+    wish.check_variables(setting)?;
     let launch = LaunchId::fresh();
     let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
     enclosed(&launch, &policy, argv, setting, tell)
@@ -147,6 +148,7 @@ pub fn relay(inner: OwnedFd) -> Result<Relay, RunError> {
 
 /// The plan that `line` would carry out.
 pub fn dry_run(wish: &Wish, argv: Vec<OsString>, setting: &Setting) -> Result<(Policy, Vec<Op>), Fault> {
+    wish.check_variables(setting)?;
     let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
     let ops = planned(&policy, &order(&policy, argv));
     Ok((policy, ops))

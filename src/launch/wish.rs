@@ -1,6 +1,7 @@
 //! What a person asks for, and its way to a frozen policy: the steps load and resolve of the line.
 
 use super::Setting;
+use crate::base::text::visible;
 use crate::base::{AbsPath, Explain, Fault, Kind, Port, dirs};
 use crate::policy::{
     Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, check_workspace, load, preparations,
@@ -50,6 +51,20 @@ impl Explain for BrokersPort {
     }
 }
 
+/// A variable is to be passed on that this process does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("--env {}: there is no such variable here to pass on", visible(.0))]
+pub struct Unset(OsString);
+
+impl Explain for Unset {
+    fn kind(&self) -> Kind {
+        Kind::Usage
+    }
+    fn hint(&self) -> Option<String> {
+        Some("export it first, or write its value: --env NAME=VALUE".into())
+    }
+}
+
 /// What a launch adds to a wish.
 #[derive(Debug, Default)]
 pub struct Additions {
@@ -86,6 +101,17 @@ impl Wish {
     pub fn checked_root(&self, setting: &Setting) -> Result<AbsPath, Fault> {
         check_workspace(&self.request(Additions::default(), setting)?, &setting.host)?;
         self.root(setting)
+    }
+
+    /// Whether every variable that is to be passed on is there. Only for a wish as it was typed: of a recorded one the
+    /// values are gone, and it is resolved without them.
+    pub fn check_variables(&self, setting: &Setting) -> Result<(), Unset> {
+        let is_missing = |text: &&OsString| {
+            let is_name = !text.is_empty() && !text.as_bytes().contains(&b'=');
+            is_name && !setting.environ.contains_key(text.as_os_str())
+        };
+        let missing = self.env.iter().find(is_missing);
+        missing.map_or(Ok(()), |name| Err(Unset(name.clone())))
     }
 
     /// The profile with all that it extends.

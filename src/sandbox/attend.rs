@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Signals that the supervisor takes from its file instead of by their default action.
-const TAKEN: [Signal; 8] = [
+const TAKEN: [Signal; 9] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
     Signal::SIGTERM,
@@ -19,6 +19,7 @@ const TAKEN: [Signal; 8] = [
     Signal::SIGWINCH,
     Signal::SIGCONT,
     Signal::SIGUSR1,
+    Signal::SIGTSTP,
     Signal::SIGPIPE,
 ];
 
@@ -27,7 +28,13 @@ const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, S
 
 /// Signals that whoever started this process wants ignored, by it and by what it starts (nohup(1)).
 pub fn ignored_from_the_start() -> Vec<Signal> {
-    let asked = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+    let asked = [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGTERM,
+        Signal::SIGTSTP,
+    ];
     asked
         .into_iter()
         .filter(|signal| crate::sys::clone::is_ignored(*signal))
@@ -72,6 +79,29 @@ impl Signals {
     pub fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// Who stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopping {
+    /// This process: whoever sent the signal has sent it to the others as well.
+    Alone,
+    /// Its process group, as a terminal would: the key went to the sandbox, and nobody else has heard of it.
+    Group,
+}
+
+/// Stops, and returns when somebody continues this process. The kernel does not stop a group that nobody could continue
+/// (an orphaned one, setpgid(2)); then this returns at once.
+pub fn stop(who: Stopping) {
+    let set: SigSet = [Signal::SIGTSTP].into_iter().collect();
+    let target = match who {
+        Stopping::Alone => nix::unistd::getpid(),
+        Stopping::Group => nix::unistd::Pid::from_raw(0),
+    };
+    let _ = nix::sys::signal::kill(target, Signal::SIGTSTP);
+    // It is stopped between these two, by the signal's default action.
+    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&set), None);
+    let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None);
 }
 
 /// What happened.

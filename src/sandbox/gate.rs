@@ -27,6 +27,8 @@ pub enum Report {
     Killed { signal: i32 },
     /// The command was stopped (ctrl-Z).
     Stopped,
+    /// Nothing inside runs any more, as was asked for; `whole` is 0 if something could not be stopped.
+    Frozen { whole: i32 },
 }
 
 /// What the supervisor asks.
@@ -36,6 +38,10 @@ pub enum Request {
     Signal(Signal),
     /// Continue the command after a stop.
     Continue,
+    /// Stop everything, and say so.
+    Freeze,
+    /// Let go on what was stopped by that.
+    Thaw,
 }
 
 /// Bytes of every message.
@@ -54,6 +60,7 @@ impl Report {
             Report::Stopped => (7, 0, 0, 0),
             Report::Tending => (8, 0, 0, 0),
             Report::Filtered => (9, 0, 0, 0),
+            Report::Frozen { whole } => (10, 0, whole, 0),
         };
         let mut bytes = [0; LENGTH];
         bytes[0] = tag;
@@ -84,6 +91,7 @@ impl Report {
             7 => Report::Stopped,
             8 => Report::Tending,
             9 => Report::Filtered,
+            10 => Report::Frozen { whole: a & 1 },
             _ => return None,
         })
     }
@@ -95,6 +103,8 @@ impl Request {
         match self {
             Request::Signal(signal) => [1, u8::try_from(signal as i32).unwrap_or(0)],
             Request::Continue => [2, 0],
+            Request::Freeze => [3, 0],
+            Request::Thaw => [4, 0],
         }
     }
 
@@ -103,6 +113,8 @@ impl Request {
         match bytes {
             [1, signal] => Signal::try_from(i32::from(*signal)).ok().map(Request::Signal),
             [2, 0] => Some(Request::Continue),
+            [3, 0] => Some(Request::Freeze),
+            [4, 0] => Some(Request::Thaw),
             _ => None,
         }
     }
@@ -166,6 +178,7 @@ mod tests {
             Report::Stopped,
             Report::Tending,
             Report::Filtered,
+            Report::Frozen { whole: 1 },
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
@@ -178,6 +191,9 @@ mod tests {
         assert_eq!(Report::decode(&[99; LENGTH]), None);
         assert_eq!(Request::decode(&[1]), None);
         assert_eq!(Request::decode(&[1, 200]), None);
+        for request in [Request::Continue, Request::Freeze, Request::Thaw] {
+            assert_eq!(Request::decode(&request.encode()), Some(request));
+        }
         assert_eq!(
             Request::decode(&Request::Signal(Signal::SIGTERM).encode()),
             Some(Request::Signal(Signal::SIGTERM))

@@ -123,6 +123,10 @@ impl Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     Stopped,
+    /// After `freeze`: nothing inside runs; `whole` is false where something could not be stopped.
+    Frozen {
+        whole: bool,
+    },
     Ended(Exit),
     /// Something that means nothing to us.
     Noise,
@@ -163,6 +167,7 @@ impl Running {
         match gate::receive(&self.control) {
             Ok(Some(arrived)) => match arrived.report {
                 Report::Stopped => Told::Stopped,
+                Report::Frozen { whole } => Told::Frozen { whole: whole == 1 },
                 Report::Exited { code } => Told::Ended(Exit::Code(code)),
                 Report::Killed { signal } => Told::Ended(Exit::Signal(signal)),
                 Report::NotExecuted { errno } => Told::Ended(Exit::NotExecuted(errno)),
@@ -182,6 +187,16 @@ impl Running {
     /// Continues a stopped command.
     pub fn resume(&self) {
         self.request(Request::Continue);
+    }
+
+    /// Stops everything inside; the sandbox tells when it has.
+    pub fn freeze(&self) {
+        self.request(Request::Freeze);
+    }
+
+    /// Lets go on what `freeze` has stopped.
+    pub fn thaw(&self) {
+        self.request(Request::Thaw);
     }
 
     fn request(&self, request: Request) {

@@ -57,6 +57,12 @@ pub fn share_descriptors(first: i32, second: i32) -> io::Result<bool> {
     }
 }
 
+/// A file of memory that even the kernel does not map (memfd_secret(2), Linux 5.14); `ENOSYS` where it is switched off.
+pub fn secret_memory() -> nix::Result<std::os::fd::OwnedFd> {
+    // SAFETY: the call takes no pointer.
+    super::owned(unsafe { libc::syscall(libc::SYS_memfd_secret, libc::O_CLOEXEC) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{object_at, share_descriptors};

@@ -16,6 +16,11 @@ use procfs::FromRead as _;
 use procfs::process::Limits;
 use std::collections::BTreeSet;
 
+/// Bytes of a process's arguments that are kept, for display.
+const SHOWN: usize = 4 << 10;
+/// Bytes of an environment that are looked at: more than exec(2) can hand over (6 MiB, execve(2)).
+const GIVEN: usize = 8 << 20;
+
 /// One thread: privileges, filters, descriptors and even namespaces are each thread's own.
 #[derive(Debug, Clone)]
 pub struct Thread {
@@ -34,7 +39,7 @@ pub struct Member {
     pub pid: Pid,
     pub parent: i32,
     pub role: Role,
-    /// Its arguments as it shows them, NUL-separated; display, and the client's address.
+    /// Its arguments as it shows them, NUL-separated, the beginning. For display alone: a process writes what it likes there.
     pub arguments: Vec<u8>,
     /// Threads that can still run; empty for a zombie.
     pub threads: Vec<Thread>,
@@ -230,7 +235,7 @@ fn patiently<T>(entry: &Entry, read: impl Fn() -> Reading<T>) -> Reading<T> {
 }
 
 fn read_member(found: &Found, devs: KernelDevs) -> Reading<Member> {
-    let arguments = found.entry.read("cmdline")?;
+    let arguments = found.entry.read_some("cmdline", SHOWN)?;
     let mut threads: Vec<Thread> = Vec::new();
     if found.status.threads <= 1 {
         let look = Look {
@@ -337,7 +342,7 @@ fn read_command(found: &Found) -> Reading<OfCommand> {
 
 /// The command's environment as it was executed; empty where it cannot say anything.
 fn environment(entry: &Entry) -> Reading<Vec<u8>> {
-    let given = match entry.read("environ") {
+    let given = match entry.read_some("environ", GIVEN) {
         // Shut for a program that has made itself undumpable, which none can be made from outside: it hides from us
         // what it was given, and gains nothing.
         Err(ReadError::Unreadable {
@@ -348,7 +353,7 @@ fn environment(entry: &Entry) -> Reading<Vec<u8>> {
     let own = Entry::own()?;
     let program = |entry: &Entry| entry.object("exe", c"exe").map(|object| (object.dev, object.ino));
     // Released but not executed yet: still our own program, with our own environment, which exec takes away.
-    if given == own.read("environ")? && program(entry)? == program(&own)? {
+    if given == own.read_some("environ", GIVEN)? && program(entry)? == program(&own)? {
         return Ok(Vec::new());
     }
     Ok(given)

@@ -110,7 +110,7 @@ pub enum Stage {
 pub struct NetSubject {
     /// A listener on this port belongs to the tree.
     pub listens: Option<Listen>,
-    /// Every TCP connection goes to this port of the loopback, and the command's arguments name it.
+    /// Every TCP connection goes to this port of the loopback.
     pub connects_only: Option<Port>,
     /// Ports whose listeners were made inside and handed to the supervisor: no process inside may hold them.
     pub handed_out: BTreeSet<Port>,

@@ -12,6 +12,7 @@ mod intruder;
 mod names;
 mod pane;
 mod place;
+mod port;
 mod records;
 mod starting;
 mod turn;

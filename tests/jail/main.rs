@@ -4,6 +4,7 @@
 
 mod broker;
 mod environment;
+mod evidence;
 mod files;
 mod ghosts;
 mod git;
@@ -18,6 +19,7 @@ mod processes;
 mod protected;
 mod refusal;
 mod sockets;
+mod suspend;
 mod terminal;
 mod tester;
 mod tools;

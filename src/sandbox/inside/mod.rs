@@ -4,6 +4,7 @@
 mod command;
 mod descendants;
 mod first;
+mod freeze;
 
 use crate::base::AbsPath;
 use crate::policy::{Limits, Mode, Policy};

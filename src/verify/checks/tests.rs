@@ -199,7 +199,10 @@ fn facts() -> Facts {
     ];
     Facts {
         own: namespaces(1),
-        devs: KernelDevs { memory: 66, pipes: 67 },
+        devs: KernelDevs {
+            memory: &[66],
+            pipes: 67,
+        },
         members: vec![member(100, Role::Init, 1), command, member(102, Role::Tool, 3)],
         unread: Vec::new(),
         shared: Some(Shared {
