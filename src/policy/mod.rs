@@ -13,6 +13,7 @@ pub mod profile;
 mod remembered;
 mod resolve;
 mod walk;
+mod weakening;
 mod why;
 
 pub use explain::{Explanation, Line, Section, explain};
@@ -27,4 +28,5 @@ pub use resolve::{
     CommandGrant, EnvWish, Preparation, Request, ResolveError, check_workspace, preparations, resolve,
     workspace_folder, workspace_root,
 };
+pub use weakening::PromiseError;
 pub use why::{Answer, Question, Verdict, why};
