@@ -1,6 +1,7 @@
 //! Arguments as typed: the one declaration that help, usage errors and completions come from.
 
 use crate::base::{LaunchId, Port};
+use crate::policy::Promise;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -103,6 +104,9 @@ pub struct Grants {
     /// Pass a variable on, or set it
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
+    /// Go without a promise where the kernel cannot keep it (P1 to P7, by number or name)
+    #[arg(long, value_name = "PROMISE")]
+    pub allow_missing: Vec<Promise>,
     /// The workspace: this folder is granted, and the command starts in it (default: the project's top level is granted,
     /// and the command starts here)
     #[arg(long, value_name = "DIR")]
@@ -168,6 +172,9 @@ pub struct Start {
 /// A shell under a server's policy.
 #[derive(Debug, Args)]
 pub struct Shell {
+    /// Go without a promise where the kernel cannot keep it (P1 to P7, by number or name)
+    #[arg(long, value_name = "PROMISE")]
+    pub allow_missing: Vec<Promise>,
     /// Session, pane or launch (default: the only one)
     pub session: Option<String>,
     /// Print Pinfold's own failure as JSON
@@ -243,13 +250,21 @@ pub enum ProfileVerb {
     /// List the profiles that can be named
     List(Output),
     /// Print one as it is written
-    Show { profile: OsString },
-    /// Check that one loads, with all that it extends
-    Check {
+    Show {
+        /// A name (`pinfold profile list`) or a path to a JSON file
         profile: OsString,
         #[command(flatten)]
         output: Output,
     },
+    /// Check that a launch would take it: it loads with all that it extends, and nothing in it is refused here
+    Check {
+        /// A name (`pinfold profile list`) or a path to a JSON file
+        profile: OsString,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Print the JSON Schema of profiles
+    Schema(Output),
 }
 
 /// The pane's half of a start.

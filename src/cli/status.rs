@@ -54,8 +54,8 @@ pub fn wants_json(verb: &Verb) -> bool {
         Verb::Explain(args) => args.output.json,
         Verb::Why(args) => args.output.json,
         Verb::Profile(args) => match &args.verb {
-            ProfileVerb::List(output) | ProfileVerb::Check { output, .. } => output.json,
-            ProfileVerb::Show { .. } => false,
+            ProfileVerb::List(output) | ProfileVerb::Schema(output) => output.json,
+            ProfileVerb::Check { output, .. } | ProfileVerb::Show { output, .. } => output.json,
         },
         _ => false,
     }

@@ -16,6 +16,11 @@ impl From<Grants> for Wish {
             open_ports: grants.open_port,
             block_net: grants.block_net,
             env: grants.env,
+            allow_missing: grants
+                .allow_missing
+                .into_iter()
+                .map(|one| one.full_name().to_owned())
+                .collect(),
             workdir: grants.workdir.map(Into::into),
             from: None,
         }

@@ -31,6 +31,9 @@ pub struct Wish {
     pub open_ports: Vec<Port>,
     pub block_net: bool,
     pub env: Vec<OsString>,
+    /// Promises that may be missing, by their full names.
+    #[serde(default)]
+    pub allow_missing: Vec<String>,
     /// The workspace itself, as `--workdir` names it: this folder and nothing around it.
     pub workdir: Option<OsString>,
     /// Where a wish without `workdir` was made, once it has left the process that made it.
@@ -167,7 +170,8 @@ impl Wish {
             variables: additions.variables,
             own_folders: setting.own_folders(),
             own_program: Some(setting.program.clone()),
-            allow_missing: Vec::new(),
+            // Parsed when they were typed; a record that names another promise weakens nothing.
+            allow_missing: self.allow_missing.iter().filter_map(|name| name.parse().ok()).collect(),
         })
     }
 }

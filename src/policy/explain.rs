@@ -18,6 +18,7 @@ pub enum Section {
     Environment,
     Limit,
     Note,
+    Warning,
 }
 
 /// One line of an explanation.
@@ -59,6 +60,7 @@ pub fn explain(policy: &Policy) -> Explanation {
             Topic::Variable => (Section::Environment, "set".to_owned()),
             Topic::LeftOut => (Section::Note, format!("left out: {}", note.text)),
             Topic::Differs => (Section::Note, note.text.clone()),
+            Topic::Warning => (Section::Warning, note.text.clone()),
             // Shown where the thing itself is.
             Topic::Port | Topic::Mask => continue,
         };

@@ -241,6 +241,15 @@ pub enum Topic {
     LeftOut,
     /// Something as written that is enforced differently, or a key that is not used here.
     Differs,
+    /// Something that a person should know before the launch runs.
+    Warning,
+}
+
+impl Topic {
+    /// Whether it is about the profile rather than about what is granted.
+    pub fn is_remark(self) -> bool {
+        matches!(self, Topic::LeftOut | Topic::Differs | Topic::Warning)
+    }
 }
 
 /// Where something comes from that has no origin of its own in the policy.

@@ -15,6 +15,7 @@ mod remembered;
 mod resolve;
 mod split;
 mod walk;
+mod weakening;
 mod why;
 
 pub use explain::{Explanation, Line, Section, explain};
@@ -31,4 +32,5 @@ pub use resolve::{
     workspace_folder, workspace_root,
 };
 pub use split::SplitError;
+pub use weakening::PromiseError;
 pub use why::{Answer, Question, Verdict, why};

@@ -2,18 +2,23 @@
 
 mod chain;
 mod error;
+mod groups;
 mod keys;
+mod listed;
 mod parse;
 mod reader;
+mod schema;
 mod shipped;
+mod strict;
 #[cfg(test)]
 mod tests;
 
 pub use chain::{load, written};
 pub use error::ProfileError;
+pub use schema::{reference, schema};
 pub use shipped::shipped_names;
 
-use super::frozen::{Access, Limits, Note, Origin};
+use super::frozen::{Access, Limits, Note, Origin, Promise};
 use crate::base::Port;
 
 /// What the profile gives of the workspace root.
@@ -111,6 +116,10 @@ pub struct Profile {
     pub system: Vec<Entry>,
     pub grants: Vec<Grant>,
     pub deny: Vec<Entry>,
+    /// Sets of paths by name; `load` puts what they hold among the grants and the denies.
+    pub groups: Vec<Entry>,
+    /// Names of groups that a parent has and this profile takes out.
+    pub excluded: Vec<String>,
     pub sockets: Vec<(Sockets, Entry)>,
     pub block: Option<bool>,
     pub allow_domains: Vec<Entry>,
@@ -131,6 +140,8 @@ pub struct Profile {
     /// Relative to the common git folder of a linked worktree.
     pub common_writable: Vec<Entry>,
     pub limits: Limits,
+    /// Promises that a launch may go without.
+    pub allow_missing: Vec<(Promise, Origin)>,
     /// Keys that are not used, with the reason.
     pub notes: Vec<Note>,
 }
@@ -150,6 +161,14 @@ impl Profile {
             system: join(base.system, self.system),
             grants: join(base.grants, self.grants),
             deny: join(base.deny, self.deny),
+            groups: join(
+                base.groups
+                    .into_iter()
+                    .filter(|group| !self.excluded.contains(&group.text))
+                    .collect(),
+                self.groups,
+            ),
+            excluded: self.excluded,
             sockets: join(base.sockets, self.sockets),
             block: self.block.or(base.block),
             allow_domains: join(base.allow_domains, self.allow_domains),
@@ -170,6 +189,7 @@ impl Profile {
                 open_files: self.limits.open_files.or(base.limits.open_files),
                 address_space: self.limits.address_space.or(base.limits.address_space),
             },
+            allow_missing: join(base.allow_missing, self.allow_missing),
             notes: join(base.notes, self.notes),
         }
     }

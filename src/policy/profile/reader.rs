@@ -1,6 +1,6 @@
 //! Reads JSON values by their full key, so that every error can name it.
 
-use super::keys::{Keys, nearest};
+use super::keys::{Keys, Known, nearest};
 use super::{Entry, ProfileError};
 use crate::base::Port;
 use crate::policy::frozen::{Access, Origin};
@@ -32,6 +32,13 @@ impl<'a> Reader<'a> {
             file: self.file.to_owned(),
             key: self.key.clone(),
             expected,
+        }
+    }
+    pub fn refused(&self, reason: &str) -> ProfileError {
+        ProfileError::Refused {
+            file: self.file.to_owned(),
+            key: self.key.clone(),
+            reason: reason.to_owned(),
         }
     }
     pub fn origin(&self, why: Option<String>) -> Origin {
@@ -106,7 +113,26 @@ impl<'a> Reader<'a> {
 
     /// A list whose entries are a string, or an object with `path` or `name` and the reason.
     pub fn entries(&self, kind: &str) -> Result<Vec<Entry>, ProfileError> {
-        self.list()?.iter().map(|one| one.entry(kind)).collect()
+        let mut entries = Vec::new();
+        for one in self.list()? {
+            if one.applies(kind)? {
+                entries.push(one.entry(kind)?);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Whether an entry is for this operating system.
+    fn applies(&self, kind: &str) -> Result<bool, ProfileError> {
+        let Some(when) = self.value.get("when") else {
+            return Ok(true);
+        };
+        self.fields(kind)?;
+        match when.as_str() {
+            Some("linux" | "!macos") => Ok(true),
+            Some("macos" | "!linux") => Ok(false),
+            _ => Err(self.wrong("for `linux` or `macos`, or without `when`")),
+        }
     }
 
     fn entry(&self, kind: &str) -> Result<Entry, ProfileError> {
@@ -117,10 +143,12 @@ impl<'a> Reader<'a> {
                 origin: self.origin(None),
             });
         }
-        let fields = self.fields(kind)?;
+        let is_domain = kind == "name" && self.value.get("domain").is_some();
+        let fields = self.fields(if is_domain { "domain" } else { kind })?;
         let text = fields
             .get("path")
             .or(fields.get("name"))
+            .or(fields.get("domain"))
             .ok_or_else(|| self.wrong("a string or an object with a path or name"))?;
         let why = fields
             .get("why")
@@ -143,7 +171,7 @@ impl<'a> Reader<'a> {
                 if one.value.is_number() {
                     return Ok((one.port()?, one.origin(None)));
                 }
-                let fields = one.fields("port")?;
+                let fields = one.fields("port_with_reason")?;
                 let port = fields.get("port").ok_or_else(|| one.wrong("a port from 1 to 65535"))?;
                 let why = fields.get("why").map(|why| why.text()).transpose()?;
                 Ok((port.port()?, one.origin(why.map(str::to_owned))))
@@ -156,11 +184,15 @@ impl<'a> Reader<'a> {
         let known = self.keys.of_entry(kind);
         let object = self.object()?;
         for name in object.keys() {
-            if !known.contains(name) {
+            if let Known::Refused(reason) = self.keys.look_up(&format!("{}.{name}", without_numbers(&self.key))) {
+                let below = self.at(format!("{}.{name}", self.key), self.value);
+                return Err(below.refused(reason));
+            }
+            if !known.contains(&name.as_str()) {
                 return Err(ProfileError::UnknownKey {
                     file: self.file.to_owned(),
                     key: format!("{}.{name}", self.key),
-                    nearest: nearest(name, known.iter().map(String::as_str)).map(|near| format!("{}.{near}", self.key)),
+                    nearest: nearest(name, known.iter().copied()).map(|near| format!("{}.{near}", self.key)),
                 });
             }
         }
@@ -169,6 +201,11 @@ impl<'a> Reader<'a> {
             object,
         })
     }
+}
+
+/// `filesystem.read[2]` as `filesystem.read`.
+fn without_numbers(key: &str) -> &str {
+    key.split('[').next().unwrap_or(key)
 }
 
 /// The checked fields of one entry.

@@ -72,7 +72,8 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     let mut notes = profile.notes.clone();
     let environment = environment::resolve(profile, request, host, &mut notes)?;
     let network = network::resolve(profile, request, &mut notes)?;
-    let mut weakened: Vec<Promise> = request.allow_missing.clone();
+    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
+    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
     weakened.sort();
     weakened.dedup();
     notes.append(&mut draft.notes);

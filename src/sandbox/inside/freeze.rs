@@ -38,10 +38,13 @@ pub fn freeze(mode: Mode) -> Frozen {
 fn stop(mode: Mode) {
     match mode {
         // ESRCH: there is none.
-        Mode::Full => drop(kill(Pid::from_raw(-1), Signal::SIGSTOP)),
+        Mode::Full => {
+            let _ = kill(Pid::from_raw(-1), Signal::SIGSTOP);
+        }
         Mode::Reduced => {
-            let running = others(mode).into_iter().filter(|pid| !is_still(*pid));
-            running.for_each(|pid| drop(kill(pid, Signal::SIGSTOP)));
+            for pid in others(mode).into_iter().filter(|pid| !is_still(*pid)) {
+                let _ = kill(pid, Signal::SIGSTOP);
+            }
         }
     }
 }
