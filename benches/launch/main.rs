@@ -1,7 +1,7 @@
 //! What one enclosed launch costs: start-up beside other ways to run a command, where the time goes, memory,
 //! verification of many processes, and connects.
 //!
-//! Every figure stands beside a ratio of the same run; the numbers of one machine say little about another.
+//! A word of a table's name as the argument prints that table alone. Every figure stands beside a ratio of the same run; the numbers of one machine say little about another.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
@@ -17,8 +17,8 @@ use std::time::Duration;
 const PINFOLD: &str = env!("CARGO_BIN_EXE_pinfold");
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|word| word == enclosed::CONNECTS) {
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    if wanted.as_deref() == Some(enclosed::CONNECTS) {
         return enclosed::connects();
     }
     let tables: [(&str, Table); 6] = [
@@ -26,11 +26,12 @@ fn main() -> ExitCode {
         ("where the time of `pinfold run -- /bin/true` goes", phases::table),
         ("memory that Pinfold adds for one sandbox", memory::table),
         ("verification", enclosed::verification),
-        ("connect on the sandbox's own loopback", enclosed::connecting),
+        ("connect to the sandbox's own sockets", enclosed::connecting),
         ("an agent, from start to a verified client", agent::table),
     ];
     let mut failed = false;
-    for (name, table) in tables {
+    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|word| name.contains(word));
+    for (name, table) in tables.into_iter().filter(|(name, _)| is_wanted(name)) {
         println!("== {name}");
         if let Err(error) = table() {
             eprintln!("{name}: {error}");

@@ -57,12 +57,22 @@ pub fn inlets(policy: &Policy) -> Vec<Port> {
 /// Takes the held sandbox's listeners, and says where each goes.
 pub struct Mediation {
     routes: Vec<Route>,
+    mediators: Vec<mediate::Crew>,
+}
+
+/// What serves sandboxes; dropped, it stops.
+pub struct Serving {
+    _traffic: Option<Traffic>,
+    _mediators: Vec<mediate::Crew>,
 }
 
 impl Mediation {
     /// Nothing yet.
     pub fn new() -> Mediation {
-        Mediation { routes: Vec::new() }
+        Mediation {
+            routes: Vec::new(),
+            mediators: Vec::new(),
+        }
     }
 
     /// The broker, this machine's opened ports, published ports and the mediator of one sandbox. A port in `joined`
@@ -87,11 +97,15 @@ impl Mediation {
         if let Some((listener, diag)) = jailed.mediation.take() {
             let sockets = policy.binds.iter().filter(|bind| bind.kind == FileKind::Socket);
             let rules = mediate::Rules {
-                closed: policy.network.closed_ports.clone(),
+                net: mediate::Net::Private {
+                    closed: policy.network.closed_ports.clone(),
+                },
                 granted: sockets.map(|bind| bind.source.clone()).collect(),
+                inside: mediate::Inside::Namespace,
                 diag,
             };
-            mediate::start(listener, rules).map_err(MediationError::Thread)?;
+            let crew = mediate::start(listener, rules).map_err(MediationError::Thread)?;
+            self.mediators.push(crew);
         }
         Ok(())
     }
@@ -106,11 +120,16 @@ impl Mediation {
     }
 
     /// Serves from now on.
-    pub fn start(self) -> Result<Option<Traffic>, MediationError> {
-        if self.routes.is_empty() {
-            return Ok(None);
-        }
-        Traffic::start(self.routes).map(Some).map_err(MediationError::Thread)
+    pub fn start(self) -> Result<Serving, MediationError> {
+        let traffic = if self.routes.is_empty() {
+            None
+        } else {
+            Some(Traffic::start(self.routes).map_err(MediationError::Thread)?)
+        };
+        Ok(Serving {
+            _traffic: traffic,
+            _mediators: self.mediators,
+        })
     }
 }
 
