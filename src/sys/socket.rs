@@ -29,6 +29,25 @@ pub fn bind(socket: impl AsFd, bytes: &[u8]) -> nix::Result<()> {
     super::check(unsafe { libc::bind(socket.as_fd().as_raw_fd(), storage.as_ptr().cast(), length) }.into()).map(drop)
 }
 
+/// The socket's own address as getsockname(2) gives it.
+pub fn own_address(socket: impl AsFd) -> nix::Result<Vec<u8>> {
+    let mut storage: Storage = [0; 16];
+    let room = size_of_val(&storage);
+    let mut length = libc::socklen_t::try_from(room).map_err(|_| nix::errno::Errno::EINVAL)?;
+    let raw = socket.as_fd().as_raw_fd();
+    let place = storage.as_mut_ptr().cast();
+    // SAFETY: `storage` is aligned for any sockaddr and as long as `length` says; both live over the call.
+    super::check(unsafe { libc::getsockname(raw, place, std::ptr::from_mut(&mut length)) }.into())?;
+    let bytes = storage.iter().flat_map(|word| word.to_ne_bytes());
+    Ok(bytes.take(length as usize).collect())
+}
+
+/// listen(2).
+pub fn listen(socket: impl AsFd, backlog: libc::c_int) -> nix::Result<()> {
+    // SAFETY: plain integers; the socket lives over the call.
+    super::check(unsafe { libc::listen(socket.as_fd().as_raw_fd(), backlog) }.into()).map(drop)
+}
+
 /// sendmsg(2) of one piece of data to the address in `bytes` (none if empty), with descriptors; the number of bytes sent.
 pub fn send_to(
     socket: impl AsFd,

@@ -16,6 +16,7 @@ mod tree;
 mod verification;
 
 pub use checks::{CHECKS, Moment};
+pub use descent::descendants;
 pub use proc::ReadError;
 pub use proc::mountinfo::mount_points;
 pub use proc::namespaces::Namespaces;

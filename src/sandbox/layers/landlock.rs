@@ -81,7 +81,8 @@ fn ruleset(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
     if policy.mode() == policy::Mode::Full {
         return ruleset.create();
     }
-    let ports = policy.network.listen_ports.iter();
+    // One that is closed is the agent's own, which only the supervisor may connect to.
+    let ports = policy.network.listen_ports.iter().chain(&policy.network.closed_ports);
     let ports = ports.map(|port| Ok(NetPort::new(port.get(), AccessNet::BindTcp)));
     let created = ruleset.handle_access(AccessNet::from_all(ABI_ASKED))?.create()?;
     created.add_rules(ports)

@@ -121,7 +121,7 @@ impl Filters {
         }
         Ok(Filters {
             plain,
-            mediate: mediate(),
+            mediate: mediate(mode),
         })
     }
 
@@ -233,13 +233,17 @@ fn errno_number(name: &str) -> Option<u32> {
     u32::try_from(errno as i32).ok()
 }
 
-/// Hands connect to the supervisor.
-fn mediate() -> BpfProgram {
-    let connect = match call("connect") {
+/// Hands connect to the supervisor; on the machine's own network also listen, which may open a port to others.
+fn mediate(mode: Mode) -> BpfProgram {
+    let number = |name| match call(name) {
         Some(Call::Number(number)) => u32::try_from(number).unwrap_or(u32::MAX),
         _ => u32::MAX,
     };
-    flat::mediating(connect)
+    let calls: &[&str] = match mode {
+        Mode::Full => &["connect"],
+        Mode::Reduced => &["connect", "listen"],
+    };
+    flat::mediating(&calls.iter().map(|name| number(name)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

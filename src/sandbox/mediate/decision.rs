@@ -37,6 +37,8 @@ pub enum Act {
     Bind,
     /// A datagram with an address.
     Send,
+    /// The address is the socket's own.
+    Listen,
 }
 
 /// Whether a socket keeps a connection.
@@ -63,6 +65,7 @@ pub fn decide(net: &Net, act: Act, kind: Kind, destination: &Destination) -> Ver
         (_, Destination::Nowhere | Destination::Netlink) => Verdict::CarryOut,
         // Where a socket file can be made is the mounts' and Landlock's to decide.
         (_, Destination::Path(_)) if act == Act::Bind => Verdict::CarryOut,
+        (_, Destination::Path(_) | Destination::Abstract(_)) if act == Act::Listen => Verdict::CarryOut,
         (_, Destination::Path(_)) => Verdict::IfKnown,
         (Net::Private { .. }, Destination::Abstract(_)) => Verdict::CarryOut,
         (Net::Host { .. }, Destination::Abstract(_)) if act == Act::Bind => Verdict::CarryOut,
@@ -76,6 +79,8 @@ pub fn decide(net: &Net, act: Act, kind: Kind, destination: &Destination) -> Ver
                 && match act {
                     Act::Connect | Act::Send => has(reach, *port),
                     Act::Bind => *listen == Listen::Any || *port == 0 || listen.has(*port),
+                    // Without a port of its own the kernel would choose one, on every address (listen(2)).
+                    Act::Listen => *port != 0 && (*listen == Listen::Any || listen.has(*port)),
                 };
             // A datagram's socket hears from anybody, and a granted port is one of TCP.
             if open && kind == Kind::Stream {

@@ -4,6 +4,7 @@
 use super::caller::{Caller, Last};
 use super::decision::{Act, Kind, Net, Verdict, decide};
 use super::destination::Destination;
+use super::detour::Detour;
 use super::known::{Known, Target};
 use super::request::{Area, HEADER, Parts, Request, SENT_AT, pieces, rights};
 use super::view;
@@ -21,6 +22,7 @@ const MOST_DATA: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Judge {
     pub net: Net,
+    pub detour: Option<Detour>,
     pub known: Known,
     /// The sandbox's root.
     pub root: std::sync::OnceLock<OwnedFd>,
@@ -39,8 +41,13 @@ pub struct Job {
 
 #[derive(Debug)]
 enum Prepared {
-    Connect,
+    Connect {
+        detour: Option<Detour>,
+    },
     Bind,
+    Listen {
+        backlog: i32,
+    },
     Send {
         data: Vec<u8>,
         descriptors: Vec<OwnedFd>,
@@ -57,7 +64,9 @@ impl Job {
     /// Makes the call; it may block for as long as the other side likes. What it returned comes back.
     pub fn carry_out(&self) -> Result<i64, Errno> {
         match &self.call {
-            Prepared::Connect => crate::sys::socket::connect(&self.socket, &self.address).map(|()| 0),
+            Prepared::Connect { detour: None } => crate::sys::socket::connect(&self.socket, &self.address).map(|()| 0),
+            Prepared::Connect { detour: Some(detour) } => detour.connect(&self.socket, &self.address).map(|()| 0),
+            Prepared::Listen { backlog } => crate::sys::socket::listen(&self.socket, *backlog).map(|()| 0),
             Prepared::Bind => crate::sys::socket::bind(&self.socket, &self.address).map(|()| 0),
             Prepared::Send {
                 data,
@@ -99,14 +108,17 @@ impl Judge {
         if !waits() {
             return Err(Errno::ESRCH);
         }
-        let (address, pinned) = match raw.address.as_slice() {
+        let (mut address, pinned) = match raw.address.as_slice() {
             // A message to the peer that the socket has.
             [] if raw.act == Act::Send => (Vec::new(), None),
             address => self.settle(raw.act, &raw.socket, address, &caller)?,
         };
         let call = match raw.act {
-            Act::Connect => Prepared::Connect,
+            Act::Connect => Prepared::Connect {
+                detour: self.lead_elsewhere(&mut address)?,
+            },
             Act::Bind => Prepared::Bind,
+            Act::Listen => Prepared::Listen { backlog: raw.flags },
             Act::Send => Prepared::Send {
                 data: raw.data,
                 descriptors: raw.descriptors,
@@ -122,6 +134,16 @@ impl Judge {
             _pinned: pinned,
             call,
         })
+    }
+
+    /// Changes the address to that of the detour, if it is the one that leads there.
+    fn lead_elsewhere(&self, address: &mut Vec<u8>) -> Result<Option<Detour>, Errno> {
+        let Some(detour) = &self.detour else { return Ok(None) };
+        let Some(instead) = detour.address(&Destination::parse(address)?, address) else {
+            return Ok(None);
+        };
+        *address = instead;
+        Ok(Some(detour.clone()))
     }
 
     /// The address to make the call with, and what must stay open until then.
@@ -142,7 +164,7 @@ impl Judge {
         match (verdict, &destination) {
             (Verdict::Refuse(errno), _) => Err(errno),
             // The supervisor would make the file, with its own rights and in its own view.
-            (Verdict::CarryOut, Destination::Path(_)) => Err(Errno::EACCES),
+            (Verdict::CarryOut, Destination::Path(_)) if act != Act::Listen => Err(Errno::EACCES),
             (Verdict::CarryOut, _) => Ok((address.to_vec(), None)),
             (Verdict::IfKnown, Destination::Abstract(name)) => {
                 self.known.permit(&Target::Name(name))?;
@@ -192,6 +214,7 @@ struct Raw {
     address: Vec<u8>,
     data: Vec<u8>,
     descriptors: Vec<OwnedFd>,
+    /// The flags of a send, the backlog of a listen.
     flags: i32,
     sent_to: Option<u64>,
     signalled: Option<OwnedFd>,
@@ -202,6 +225,13 @@ impl Raw {
         match request {
             Request::Connect { socket, address } => Raw::plain(Act::Connect, socket, address, caller, last),
             Request::Bind { socket, address } => Raw::plain(Act::Bind, socket, address, caller, last),
+            Request::Listen { socket, backlog } => {
+                let nothing = Area { pointer: 0, length: 0 };
+                let mut raw = Raw::plain(Act::Listen, socket, nothing, caller, last)?;
+                raw.address = crate::sys::socket::own_address(&raw.socket)?;
+                raw.flags = backlog;
+                Ok(raw)
+            }
             Request::Send {
                 socket,
                 data,

@@ -8,6 +8,7 @@ mod caller;
 mod crew;
 mod decision;
 mod destination;
+mod detour;
 mod diag;
 mod job;
 mod known;
@@ -17,6 +18,7 @@ mod walk;
 
 pub use crew::Crew;
 pub use decision::{Listen, Net};
+pub use detour::Detour;
 pub use known::Inside;
 
 use crate::base::AbsPath;
@@ -33,6 +35,8 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub struct Rules {
     pub net: Net,
+    /// Where the broker's port leads, in a network that is not the sandbox's own.
+    pub detour: Option<Detour>,
     /// Sockets of the host that are granted by path.
     pub granted: Vec<AbsPath>,
     /// How the sandbox's own sockets are known.
@@ -49,6 +53,7 @@ pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<Crew> {
         listener,
         judge: Judge {
             net: rules.net,
+            detour: rules.detour,
             known: Known::new(&rules.granted, rules.inside, rules.diag)?,
             root: OnceLock::new(),
         },

@@ -36,6 +36,10 @@ pub enum Request {
         socket: RawFd,
         address: Area,
     },
+    Listen {
+        socket: RawFd,
+        backlog: i32,
+    },
     /// sendto with an address.
     Send {
         socket: RawFd,
@@ -56,6 +60,7 @@ pub enum Request {
 struct Numbers {
     connect: i64,
     bind: i64,
+    listen: i64,
     sendto: i64,
     sendmsg: i64,
     sendmmsg: i64,
@@ -69,6 +74,7 @@ static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| {
     Numbers {
         connect: number("connect"),
         bind: number("bind"),
+        listen: number("listen"),
         sendto: number("sendto"),
         sendmsg: number("sendmsg"),
         sendmmsg: number("sendmmsg"),
@@ -91,6 +97,9 @@ impl Request {
         } else if number == numbers.bind {
             let address = address(args[1], args[2]);
             Request::Bind { socket, address }
+        } else if number == numbers.listen {
+            let backlog = low_int(args[1]);
+            Request::Listen { socket, backlog }
         } else if number == numbers.sendto {
             Request::Send {
                 socket,

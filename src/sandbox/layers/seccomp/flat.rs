@@ -103,14 +103,15 @@ impl Ends {
     }
 }
 
-/// Hands one call to the supervisor.
-pub fn mediating(call: u32) -> BpfProgram {
-    vec![
-        step(LOAD_WORD, 0, 0, NUMBER_AT),
-        step(JUMP_IF_EQUAL, 0, 1, call),
-        step(RETURN, 0, 0, NOTIFY),
-        step(RETURN, 0, 0, ALLOW),
-    ]
+/// Hands these calls to the supervisor.
+pub fn mediating(calls: &[u32]) -> BpfProgram {
+    let mut program = vec![step(LOAD_WORD, 0, 0, NUMBER_AT)];
+    for call in calls {
+        program.push(step(JUMP_IF_EQUAL, 0, 1, *call));
+        program.push(step(RETURN, 0, 0, NOTIFY));
+    }
+    program.push(step(RETURN, 0, 0, ALLOW));
+    program
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use nix::errno::Errno;
 
 const OPEN: Verdict = Verdict::CarryOut;
 const SHUT: Verdict = Verdict::Refuse(Errno::EACCES);
-const ACTS: [Act; 3] = [Act::Connect, Act::Bind, Act::Send];
+const ACTS: [Act; 4] = [Act::Connect, Act::Bind, Act::Send, Act::Listen];
 const KINDS: [Kind; 2] = [Kind::Stream, Kind::Datagram];
 
 fn ports(ports: &[u16]) -> Vec<Port> {
@@ -108,5 +108,32 @@ fn forgetting_a_peer_and_asking_for_routes_harms_nobody() {
     for act in [Act::Bind, Act::Send] {
         let seen = decide(&host(Listen::Any), act, Kind::Datagram, &Destination::Nowhere);
         assert_eq!(seen, SHUT, "IPv4 takes it for an address of its own");
+    }
+}
+
+#[test]
+fn on_the_hosts_network_only_a_granted_port_of_loopback_is_listened_on() {
+    let net = host(Listen::Only(ports(&[3000])));
+    for (ip, port, expected) in [
+        ("127.0.0.1", 3000, OPEN),
+        ("::1", 3000, OPEN),
+        ("127.0.0.1", 3001, SHUT),
+        ("0.0.0.0", 3000, SHUT),
+        ("::", 3000, SHUT),
+        ("192.0.2.1", 3000, SHUT),
+        ("127.0.0.1", 0, SHUT),
+        ("0.0.0.0", 0, SHUT),
+    ] {
+        assert_eq!(
+            decide(&net, Act::Listen, Kind::Stream, &at(ip, port)),
+            expected,
+            "{ip} {port}"
+        );
+    }
+    for own in [
+        Destination::Path(b"/w/s".to_vec()),
+        Destination::Abstract(b"n".to_vec()),
+    ] {
+        assert_eq!(decide(&net, Act::Listen, Kind::Stream, &own), OPEN, "{own:?}");
     }
 }
