@@ -10,7 +10,6 @@ use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::{Content, Mode, Policy};
 use crate::sys::clone::Side;
-use nix::sched::CloneFlags;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, getpeername, getsockopt, setsockopt, socketpair, sockopt,
 };
@@ -109,11 +108,11 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
 /// The clone. In the child this never returns; the supervisor's ends of socket and gate, which the child has a copy of,
 /// are closed there with everything else, before the command's process exists.
 fn divide(inside: &Inside<'_>) -> Result<Leash, SpawnError> {
-    let namespaces = match inside.policy.mode() {
-        Mode::Full => super::layers::namespaces::all(),
-        Mode::Reduced => CloneFlags::empty(),
+    let side = match inside.policy.mode() {
+        Mode::Full => crate::sys::clone::into_namespaces(super::layers::namespaces::all()),
+        // Containers that forbid namespaces mostly forbid clone3 as a whole.
+        Mode::Reduced => crate::sys::clone::beside(),
     };
-    let side = crate::sys::clone::into_namespaces(namespaces);
     match side.map_err(|errno| failed(inside.ops, 0, errno))? {
         Side::Child => inside::run(inside),
         Side::Parent { pid, pidfd } => Ok(Leash::new(

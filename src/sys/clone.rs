@@ -57,6 +57,18 @@ pub fn into_namespaces(flags: CloneFlags) -> nix::Result<Side> {
     }
 }
 
+/// fork(2), with a pidfd for the child. The caller must have a single thread; see [`into_namespaces`].
+pub fn beside() -> nix::Result<Side> {
+    match fork()? {
+        None => Ok(Side::Child),
+        Some(pid) => {
+            // Nobody but the caller collects the child, so its number is still its own.
+            let pidfd = super::pidfd::open(pid)?;
+            Ok(Side::Parent { pid, pidfd })
+        }
+    }
+}
+
 /// fork(2) for a process with a single thread; see [`into_namespaces`].
 pub fn fork() -> nix::Result<Option<i32>> {
     if threads() != Some(1) {

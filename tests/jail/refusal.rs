@@ -7,7 +7,7 @@ use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
 
-const FILTER: &str = include_str!("filter.py");
+use crate::place::FILTER;
 /// ENOSYS and EPERM: what an older kernel and a container's filter say.
 const ERRORS: [&str; 2] = ["38", "1"];
 
