@@ -26,7 +26,7 @@ pub const DEFAULT_PROFILE: &str = "default";
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// The policy is frozen; the sandbox is made next.
-    Resolved,
+    Resolved(&'a Policy),
     Held {
         launch: &'a LaunchId,
         first: i32,
@@ -87,7 +87,7 @@ pub fn enclosed(
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
     let before = changed::absent(policy);
-    tell(Progress::Resolved);
+    tell(Progress::Resolved(policy));
     let mut jailed = spawn(policy, order(policy, argv))?;
     tell(Progress::Held {
         launch,

@@ -4,6 +4,7 @@
 
 mod explain;
 mod frozen;
+mod glob;
 mod host;
 mod live;
 #[cfg(test)]
@@ -12,6 +13,7 @@ pub mod net;
 pub mod profile;
 mod remembered;
 mod resolve;
+mod split;
 mod walk;
 mod weakening;
 mod why;
@@ -28,5 +30,6 @@ pub use resolve::{
     CommandGrant, EnvWish, Preparation, Request, ResolveError, check_workspace, preparations, resolve,
     workspace_folder, workspace_root,
 };
+pub use split::{Absent, Piece, Reach, SplitError, split};
 pub use weakening::PromiseError;
 pub use why::{Answer, Question, Verdict, why};
