@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::args::Bridge;
 use super::output::{fail, tell};
-use super::run::warn;
+use super::run::{warn, warnings};
 use super::status::{Wraps, of_failure};
 use crate::base::text::visible;
 use crate::launch::Setting;
@@ -76,6 +76,7 @@ pub fn progress(step: Progress<'_>) {
             tell(format_args!(
                 "pinfold: {root} is granted; {protected} places in it are protected"
             ));
+            warnings(server);
         }
         Progress::ServerPassed(report) => {
             let (checks, took) = (report.checks.len(), report.took_ms);

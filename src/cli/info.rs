@@ -123,9 +123,14 @@ fn lines(record: &Record) -> Vec<String> {
         ("exit", exit.map(|code| code.to_string())),
     ];
     let single = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let weakened = record.weakened.iter().map(|promise| ("weakened", visible(promise)));
+    let missing = record
+        .allow_missing
+        .iter()
+        .map(|promise| ("may miss", visible(promise)));
     let problems = findings(record).into_iter().map(|finding| ("finding", finding));
     let changed = record.changed.iter().map(|path| ("changed", visible(path.as_path())));
-    let all = single.chain(problems).chain(changed);
+    let all = single.chain(weakened).chain(missing).chain(problems).chain(changed);
     all.map(|(name, value)| format!("{name:<11}{value}")).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::base::text::visible;
 use crate::base::{Explain, Kind};
 use crate::launch::run::{Progress, dry_run, line};
 use crate::launch::{Setting, Wish};
-use crate::policy::explain;
+use crate::policy::{Policy, Topic, explain};
 use crate::sandbox::{Exit, describe};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -39,8 +39,10 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         return show_plan(&wish, args.command, &setting, args.json);
     }
     let exit = line(&wish, args.command, &setting, &mut |progress| {
-        if let Progress::Changed(paths) = &progress {
-            warn(paths);
+        match &progress {
+            Progress::Resolved(policy) => warnings(policy),
+            Progress::Changed(paths) => warn(paths),
+            _ => {}
         }
         if let Some(status) = status.as_mut() {
             say_status(status, timed(event(&progress), begun));
@@ -85,6 +87,23 @@ fn open(fd: i32) -> Result<File, StatusFd> {
         .map_err(|_| StatusFd(fd))
 }
 
+/// What a person should know before a launch runs, from the policy; and that a promise that may be missing is not.
+pub fn warnings(policy: &Policy) {
+    for note in policy.notes.iter().filter(|note| note.topic == Topic::Warning) {
+        tell(format_args!(
+            "pinfold: {}: {}",
+            visible(&note.subject),
+            visible(&note.text)
+        ));
+    }
+    for promise in &policy.weakened {
+        tell(format_args!(
+            "pinfold: {} may be missing, and is not: all of it is enforced here",
+            promise.full_name()
+        ));
+    }
+}
+
 /// Protected paths that a mount could not cover, because nothing stood there.
 pub fn warn(paths: &[crate::base::AbsPath]) {
     for path in paths {
@@ -112,7 +131,7 @@ fn timed(mut event: serde_json::Value, begun: Instant) -> serde_json::Value {
 fn event(progress: &Progress<'_>) -> serde_json::Value {
     use serde_json::json;
     match progress {
-        Progress::Resolved => json!({"event": "resolved"}),
+        Progress::Resolved(_) => json!({"event": "resolved"}),
         Progress::Held { launch, first, command } => {
             json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command})
         }

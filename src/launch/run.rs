@@ -27,7 +27,7 @@ pub const DEFAULT_PROFILE: &str = "default";
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// The policy is frozen; the sandbox is made next.
-    Resolved,
+    Resolved(&'a Policy),
     Held {
         launch: &'a LaunchId,
         first: i32,
@@ -89,7 +89,7 @@ pub fn enclosed(
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
     let before = changed::absent(policy);
-    tell(Progress::Resolved);
+    tell(Progress::Resolved(policy));
     let order = |policy: &Policy| Ok::<_, Fault>(order(policy, argv.clone()));
     let Enclosed {
         mut jailed,

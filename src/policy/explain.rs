@@ -245,6 +245,9 @@ impl fmt::Display for Explanation {
             None => writeln!(f, "no workspace")?,
         }
         writeln!(f, "starts in {}", shown(&self.workdir))?;
+        for promise in &self.weakened {
+            writeln!(f, "may go without {}", promise.full_name())?;
+        }
         let mut section = None;
         for line in &self.lines {
             if section != Some(line.section) {

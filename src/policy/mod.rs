@@ -4,6 +4,7 @@
 
 mod explain;
 mod frozen;
+mod glob;
 mod host;
 mod live;
 #[cfg(test)]
@@ -31,6 +32,6 @@ pub use resolve::{
     CommandGrant, EnvWish, Preparation, Request, ResolveError, check_workspace, preparations, resolve,
     workspace_folder, workspace_root,
 };
-pub use split::SplitError;
+pub use split::{Absent, Piece, Reach, SplitError, split};
 pub use weakening::PromiseError;
 pub use why::{Answer, Question, Verdict, why};

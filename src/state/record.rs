@@ -103,6 +103,9 @@ pub struct Record {
     /// Promises that were weakened by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weakened: Vec<String>,
+    /// Promises that may be missing, by name; `weakened` has those that are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_missing: Vec<String>,
     /// `full` or `reduced`: what the kernel gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
@@ -219,6 +222,7 @@ impl Record {
             network_log: None,
             timings: None,
             weakened: Vec::new(),
+            allow_missing: Vec::new(),
             mode: None,
             changed: Vec::new(),
             handover: None,

@@ -108,8 +108,9 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 fn both(value: &Value) -> (bool, bool) {
-    let schema = schema().unwrap();
-    (fits(&schema, value, &schema), load_one(&value.to_string()).is_ok())
+    static SCHEMA: std::sync::LazyLock<Value> = std::sync::LazyLock::new(|| schema().unwrap());
+    let schema = &*SCHEMA;
+    (fits(schema, value, schema), load_one(&value.to_string()).is_ok())
 }
 
 /// `{"a": {"b": value}}` for `a.b`.
