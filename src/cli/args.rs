@@ -1,6 +1,7 @@
 //! Arguments as typed: the one declaration that help, usage errors and completions come from.
 
 use crate::base::{LaunchId, Port};
+use crate::policy::{parse_processors, parse_size};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -103,6 +104,18 @@ pub struct Grants {
     /// Pass a variable on, or set it
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
+    /// At most SIZE of memory for everything inside together, for example 2G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// At most N processes and threads inside
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub processes: Option<u64>,
+    /// At most so much CPU time as N processors have, for example 1.5
+    #[arg(long, value_name = "N", value_parser = processors)]
+    pub cpu: Option<u64>,
+    /// The size of the private /tmp and of the other private folders, each (default: 1G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub tmp_size: Option<u64>,
     /// The workspace: this folder is granted, and the command starts in it (default: the project's top level is granted,
     /// and the command starts here)
     #[arg(long, value_name = "DIR")]
@@ -280,4 +293,12 @@ pub struct Probe {
 pub struct Herdr {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub words: Vec<OsString>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "write a number of bytes, or for example 512M or 2G".to_owned())
+}
+
+fn processors(text: &str) -> Result<u64, String> {
+    parse_processors(text).ok_or_else(|| "write a number of processors, for example 2 or 1.5".to_owned())
 }

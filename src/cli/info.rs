@@ -7,7 +7,8 @@ use super::output::{say, say_json};
 use crate::base::AbsPath;
 use crate::base::text::visible;
 use crate::launch::control::{Among, select, stop as stop_session, verify as verify_session};
-use crate::state::{Lifecycle, Record, Timings};
+use crate::sandbox::given::Given;
+use crate::state::{Lifecycle, Record, Side, Timings};
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -110,6 +111,8 @@ fn lines(record: &Record) -> Vec<String> {
             "bridge",
             record.bridge.as_ref().map(|bridge| format!("process {}", bridge.pid)),
         ),
+        ("server has", record.server.as_ref().and_then(given)),
+        ("client has", record.client.as_ref().and_then(given)),
         ("server log", path(&record.server_log)),
         ("network", path(&record.network_log)),
         (
@@ -127,6 +130,12 @@ fn lines(record: &Record) -> Vec<String> {
     let changed = record.changed.iter().map(|path| ("changed", visible(path.as_path())));
     let all = single.chain(problems).chain(changed);
     all.map(|(name, value)| format!("{name:<11}{value}")).collect()
+}
+
+/// What the kernel gave to one sandbox.
+fn given(side: &Side) -> Option<String> {
+    let given: Given = serde_json::from_value(side.given.clone()?).ok()?;
+    Some(visible(given.line()))
 }
 
 fn timings(timings: &Timings) -> Option<String> {

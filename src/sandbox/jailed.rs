@@ -2,11 +2,14 @@
 
 use super::door::Door;
 use super::gate::{self, Report, Request};
+use super::given::Given;
+use super::group::Group;
 use crate::base::{Explain, Kind, Pid, Port};
 use crate::verify::Passed;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 /// What the kernel said while the sandbox was made; the checker compares it with what it reads itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,12 @@ pub struct Facts {
     pub gate: Vec<(u64, u64)>,
     /// Device and inode of streams that came from outside.
     pub standard: Vec<(u64, u64)>,
+    /// Its control group, where it has one.
+    pub group: Option<PathBuf>,
+    /// Bytes of private memory of each process, where no group bounds them together.
+    pub memory_each: Option<u64>,
+    /// What the kernel gave, for the record.
+    pub given: Given,
     /// What was carried out.
     pub ops: Vec<super::plan::Op>,
 }
@@ -34,11 +43,17 @@ pub struct Facts {
 pub struct Leash {
     first: Pid,
     pidfd: OwnedFd,
+    /// Gone after everything in it.
+    group: Option<Group>,
 }
 
 impl Leash {
-    pub(super) fn new(first: Pid, pidfd: OwnedFd) -> Leash {
-        Leash { first, pidfd }
+    pub(super) fn new(first: Pid, pidfd: OwnedFd, group: Option<Group>) -> Leash {
+        Leash { first, pidfd, group }
+    }
+    /// Where its control group is.
+    pub(super) fn group(&self) -> Option<PathBuf> {
+        self.group.as_ref().map(|group| group.folder().to_owned())
     }
     /// The first process, as the host numbers it.
     pub fn first(&self) -> Pid {

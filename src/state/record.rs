@@ -140,6 +140,9 @@ pub struct Side {
     /// The inode of its PID namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<u64>,
+    /// What the kernel really gave: namespaces, Landlock's version and rights, filters, what keeps each limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Value>,
     /// Whatever else is known of it.
     #[serde(flatten)]
     pub other: Map<String, Value>,

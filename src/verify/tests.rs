@@ -93,6 +93,8 @@ impl Pen {
             gate: Default::default(),
             mounts: Vec::new(),
             limits: Default::default(),
+            memory_each: None,
+            group: None,
             network: NetSubject::default(),
             environment: EnvSubject::default(),
             landlock: Vec::new(),

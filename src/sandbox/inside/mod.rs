@@ -34,6 +34,8 @@ pub struct Inside<'a> {
     /// Where standard streams come from.
     pub streams: [Stream; 3],
     pub umask: u32,
+    /// Bytes of private memory of each process, where nothing bounds them together.
+    pub memory_each: Option<u64>,
     /// Signals that stay ignored.
     pub ignored: Vec<nix::sys::signal::Signal>,
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 const ABI_ASKED: ABI = ABI::V6;
 
 /// Puts this process and all that it starts into a new domain. `EOPNOTSUPP` if the kernel has no Landlock.
-pub fn apply(policy: &Policy) -> nix::Result<()> {
+pub fn apply(policy: &Policy) -> nix::Result<RulesetStatus> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ABI_ASKED))
@@ -40,7 +40,19 @@ pub fn apply(policy: &Policy) -> nix::Result<()> {
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(Errno::EOPNOTSUPP);
     }
-    Ok(())
+    Ok(status.ruleset)
+}
+
+/// What a domain of this kernel's ABI takes away: names of file rights and of scopes.
+pub fn rights(abi: u32) -> (Vec<String>, Vec<String>) {
+    let abi = ABI::from(i32::try_from(abi).unwrap_or(0)).min(ABI_ASKED);
+    let names = |text: String| text.split(" | ").map(str::to_owned).collect();
+    let files = AccessFs::from_all(abi).iter().map(|right| format!("{right:?}"));
+    let scopes = Scope::from_all(abi).iter().map(|scope| format!("{scope:?}"));
+    (
+        names(files.collect::<Vec<_>>().join(" | ")),
+        names(scopes.collect::<Vec<_>>().join(" | ")),
+    )
 }
 
 /// What the domain allows, from the policy and from the sandbox's own furniture.
