@@ -35,6 +35,8 @@ pub enum Verb {
     List(Output),
     /// Show everything that is known about one agent
     Info(Select),
+    /// Forget agents that have ended, with their logs
+    Prune(Prune),
     /// Check the sandboxes of a running agent now
     Verify(Select),
     /// Say what this machine can enforce, and try to escape from a throw-away sandbox
@@ -196,6 +198,21 @@ pub struct Shell {
 pub struct Select {
     /// Session, pane or launch, or the start of one (default: the only one)
     pub session: Option<String>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What to forget.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What runs is never forgotten. Without --all, neither is an agent that failed, or that changed what this machine\nmay execute, before `pinfold info` has shown it. A start forgets by itself what is neither among the last 100\nnor younger than 30 days."
+)]
+pub struct Prune {
+    /// Session, pane or launch, or the start of one (default: all that have ended)
+    pub session: Option<String>,
+    /// Those too whose end nobody has looked at
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub output: Output,
 }

@@ -14,12 +14,14 @@ use std::process::ExitCode;
 
 /// Everything that is known about one session.
 pub fn info(args: Select) -> Outcome {
-    let record = select(&store()?, args.session.as_deref(), Among::All)?;
+    let store = store()?;
+    let record = select(&store, args.session.as_deref(), Among::All)?;
     if args.output.json {
         say_json(&shown(&record));
     } else {
         lines(&record).into_iter().for_each(say);
     }
+    store.mark_seen(&record);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 mod damage;
 mod owners;
+mod prune;
 
 pub(super) fn process(pid: i32) -> ProcessRecord {
     ProcessRecord {
