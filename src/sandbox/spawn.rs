@@ -64,11 +64,7 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         door,
     } = order;
     let ends = Ends::new()?;
-    let Bounds {
-        group,
-        memory_each,
-        rows,
-    } = Bounds::of(&policy.limits)?;
+    let bounds = Bounds::of(&policy.limits)?;
     let inside = Inside {
         ops: &ops,
         policy,
@@ -81,11 +77,11 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         gate: ends.inner_gate,
         streams,
         umask: umask(),
-        memory_each,
+        memory_each: bounds.memory_each,
         ignored: super::attend::ignored_from_the_start(),
     };
     let (gate, standard) = (gate_files(&inside), standard(&inside.streams));
-    let leash = divide(&inside, group)?;
+    let leash = divide(&inside, bounds.group)?;
     drop(inside);
     let held = await_held(&ends.control, &ops)?;
     let door = open_door(door, &leash)?;
@@ -98,8 +94,8 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         gate,
         standard,
         group: leash.group(),
-        memory_each,
-        given: Given::new(held.landlock, filters.count(Mediated::Yes), rows),
+        memory_each: bounds.memory_each,
+        given: Given::new(held.landlock, filters.count(Mediated::Yes), bounds.rows),
         ops,
     };
     let inlets = inlets.into_iter().zip(held.inlets).collect();

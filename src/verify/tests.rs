@@ -75,18 +75,13 @@ impl Pen {
     }
 
     fn subject(&self) -> Subject {
+        let map = |outside| IdMap { inside: 0, outside };
         Subject {
             init: Birth::of(self.init).unwrap(),
             command: Which::Inside(2),
             namespaces: Namespaces::of(self.init).unwrap(),
-            uid: IdMap {
-                inside: 0,
-                outside: nix::unistd::getuid().as_raw(),
-            },
-            gid: IdMap {
-                inside: 0,
-                outside: nix::unistd::getgid().as_raw(),
-            },
+            uid: map(nix::unistd::getuid().as_raw()),
+            gid: map(nix::unistd::getgid().as_raw()),
             filters: Filters { init: 1, command: 1 },
             terminal: None,
             standard: ambient(),
