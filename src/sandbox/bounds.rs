@@ -84,7 +84,7 @@ impl Bounds {
             .filter(|_| is_root)
             .map_or(Ok(()), |_| Err(limit("processes")()))?;
         self.add("processes", limits.processes, "RLIMIT_NPROC", None);
-        let but = "each process by itself, its private memory alone: not all of them together, nor shared memory and files in memory";
+        let but = "each process by itself, and its private memory alone";
         self.add("memory", limits.memory, "RLIMIT_DATA", Some(but));
         self.memory_each = limits.memory;
         Ok(())

@@ -89,7 +89,7 @@ fn limit((name, tried): (&'static str, Result<Bound, Unbounded>)) -> KernelRow {
             Ok(Bound { by, .. }) => by,
             Err(none) => format!("no: {}", none.why),
         },
-        note: "for everything inside together with a control group of this user's own; a launch that asks for one that cannot be kept is refused",
+        note: "for a launch that asks for it; what cannot be kept refuses it",
     }
 }
 
