@@ -9,6 +9,7 @@ mod enclosed;
 mod memory;
 mod phases;
 mod startup;
+mod terminal;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,16 +22,19 @@ fn main() -> ExitCode {
     if wanted.as_deref() == Some(enclosed::CONNECTS) {
         return enclosed::connects();
     }
-    let tables: [(&str, Table); 6] = [
+    let tables: [(&str, Table); 7] = [
         ("start-up", startup::table),
         ("where the time of `pinfold run -- /bin/true` goes", phases::table),
         ("memory that Pinfold adds for one sandbox", memory::table),
         ("verification", enclosed::verification),
         ("connect to the sandbox's own sockets", enclosed::connecting),
+        ("the terminal in between", terminal::table),
         ("an agent, from start to a verified client", agent::table),
     ];
+    // `cargo bench --bench launch -- WORD` prints the tables with that word in their names.
+    let words: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let mut failed = false;
-    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|word| name.contains(word));
     for (name, table) in tables.into_iter().filter(|(name, _)| is_wanted(name)) {
         println!("== {name}");
         if let Err(error) = table() {

@@ -1,7 +1,7 @@
 //! Arguments as typed: the one declaration that help, usage errors and completions come from.
 
 use crate::base::{LaunchId, Port};
-use crate::policy::Promise;
+use crate::policy::{Promise, parse_processors, parse_size};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,6 +35,8 @@ pub enum Verb {
     List(Output),
     /// Show everything that is known about one agent
     Info(Select),
+    /// Forget agents that have ended, with their logs
+    Prune(Prune),
     /// Check the sandboxes of a running agent now
     Verify(Select),
     /// Say what this machine can enforce, and try to escape from a throw-away sandbox
@@ -107,6 +109,18 @@ pub struct Grants {
     /// Go without a promise where the kernel cannot keep it (P1 to P7, by number or name)
     #[arg(long, value_name = "PROMISE")]
     pub allow_missing: Vec<Promise>,
+    /// At most SIZE of memory for everything inside together, for example 2G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// At most N processes and threads inside
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub processes: Option<u64>,
+    /// At most so much CPU time as N processors have, for example 1.5
+    #[arg(long, value_name = "N", value_parser = processors)]
+    pub cpu: Option<u64>,
+    /// The size of the private /tmp and of the other private folders, each (default: 1G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub tmp_size: Option<u64>,
     /// The workspace: this folder is granted, and the command starts in it (default: the project's top level is granted,
     /// and the command starts here)
     #[arg(long, value_name = "DIR")]
@@ -190,6 +204,21 @@ pub struct Shell {
 pub struct Select {
     /// Session, pane or launch, or the start of one (default: the only one)
     pub session: Option<String>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What to forget.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What runs is never forgotten. Without --all, neither is an agent that failed, or that changed what this machine\nmay execute, before `pinfold info` has shown it. A start forgets by itself what is neither among the last 100\nnor younger than 30 days."
+)]
+pub struct Prune {
+    /// Session, pane or launch, or the start of one (default: all that have ended)
+    pub session: Option<String>,
+    /// Those too whose end nobody has looked at
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub output: Output,
 }
@@ -295,4 +324,12 @@ pub struct Probe {
 pub struct Herdr {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub words: Vec<OsString>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "write a number of bytes, or for example 512M or 2G".to_owned())
+}
+
+fn processors(text: &str) -> Result<u64, String> {
+    parse_processors(text).ok_or_else(|| "write a number of processors, for example 2 or 1.5".to_owned())
 }

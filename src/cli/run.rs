@@ -132,8 +132,13 @@ fn event(progress: &Progress<'_>) -> serde_json::Value {
     use serde_json::json;
     match progress {
         Progress::Resolved(_) => json!({"event": "resolved"}),
-        Progress::Held { launch, first, command } => {
-            json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command})
+        Progress::Held {
+            launch,
+            first,
+            command,
+            given,
+        } => {
+            json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command, "given": given})
         }
         Progress::Verified(report) => json!({"event": "verified", "report": report}),
         Progress::Released => json!({"event": "released"}),

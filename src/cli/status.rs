@@ -48,6 +48,7 @@ pub fn wants_json(verb: &Verb) -> bool {
         Verb::Start(args) => args.json,
         Verb::Shell(args) => args.json,
         Verb::Stop(args) | Verb::Info(args) | Verb::Verify(args) => args.output.json,
+        Verb::Prune(args) => args.output.json,
         Verb::List(output) => output.json,
         Verb::Doctor(args) => args.output.json,
         Verb::Demo(args) => args.output.json,

@@ -52,6 +52,7 @@ fn side(facts: &Facts) -> Option<Side> {
     Some(Side {
         init,
         pid_namespace,
+        given: serde_json::to_value(&facts.given).ok(),
         other: Map::new(),
     })
 }

@@ -10,6 +10,7 @@ use super::wish::{Additions, Wish};
 use super::{Setting, changed};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
+use crate::sandbox::given::Given;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Doors, Exit, Order, Stream, planned};
@@ -32,6 +33,8 @@ pub enum Progress<'a> {
         launch: &'a LaunchId,
         first: i32,
         command: i32,
+        /// What the kernel gave.
+        given: &'a Given,
     },
     Verified(&'a Report),
     Released,
@@ -100,6 +103,7 @@ pub fn enclosed(
         launch,
         first: jailed.facts.first.get(),
         command: jailed.facts.command.get(),
+        given: &jailed.facts.given,
     });
     let mut mediation = Mediation::new();
     mediation.add(&mut jailed, &policy, log.as_ref().map(|log| (launch, log)), None)?;

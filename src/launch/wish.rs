@@ -4,8 +4,8 @@ use super::Setting;
 use crate::base::text::visible;
 use crate::base::{AbsPath, Explain, Fault, Kind, Port, dirs};
 use crate::policy::{
-    Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, check_workspace, load, preparations,
-    resolve, workspace_folder, workspace_root,
+    Access, CommandGrant, EnvWish, FileKind, Limits, Network, Policy, Profile, Request, check_workspace, load,
+    preparations, resolve, workspace_folder, workspace_root,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -34,6 +34,11 @@ pub struct Wish {
     /// Promises that may be missing, by their full names.
     #[serde(default)]
     pub allow_missing: Vec<String>,
+    /// Each wins over the profile's.
+    #[serde(default)]
+    pub bounds: Limits,
+    #[serde(default)]
+    pub tmp_size: Option<u64>,
     /// The workspace itself, as `--workdir` names it: this folder and nothing around it.
     pub workdir: Option<OsString>,
     /// Where a wish without `workdir` was made, once it has left the process that made it.
@@ -128,7 +133,13 @@ impl Wish {
         } else {
             name.into()
         };
-        Ok(load(&name, &setting.profile_folders(), &setting.host)?)
+        let mut profile = load(&name, &setting.profile_folders(), &setting.host)?;
+        let (own, wished) = (&mut profile.limits, &self.bounds);
+        own.memory = wished.memory.or(own.memory);
+        own.processes = wished.processes.or(own.processes);
+        own.cpu = wished.cpu.or(own.cpu);
+        profile.scratch_size = self.tmp_size.or(profile.scratch_size);
+        Ok(profile)
     }
 
     /// The frozen policy. Folders that the profile wants made (all of them Pinfold's own) are made.

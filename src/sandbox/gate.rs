@@ -12,8 +12,9 @@ pub enum Report {
     Failed { op: u16, errno: Errno },
     /// The first process has applied its part; the terminal and the inlets come with it.
     Prepared,
-    /// The command has put on its filters; the mediator's listener comes with it, if there is one.
-    Filtered,
+    /// The command has put on its filters; the mediator's listener comes with it, if there is one. `whole` is 0 where
+    /// Landlock gave less than was asked for.
+    Filtered { whole: i32 },
     /// The command is held at the gate and has nothing open any more that it did not get; with the canary's error
     /// numbers before and after Landlock (0: it could be read).
     Held { before: i32, after: i32 },
@@ -48,6 +49,12 @@ pub enum Request {
 pub const LENGTH: usize = 12;
 
 impl Report {
+    /// That filters are on, with what Landlock said of its domain.
+    pub fn filtered(domain: landlock::RulesetStatus) -> Report {
+        let whole = i32::from(domain == landlock::RulesetStatus::FullyEnforced);
+        Report::Filtered { whole }
+    }
+
     /// The wire form: tag, op, two numbers.
     pub fn encode(self) -> [u8; LENGTH] {
         let (tag, op, a, b): (u8, u16, i32, i32) = match self {
@@ -59,7 +66,7 @@ impl Report {
             Report::Killed { signal } => (6, 0, signal, 0),
             Report::Stopped => (7, 0, 0, 0),
             Report::Tending => (8, 0, 0, 0),
-            Report::Filtered => (9, 0, 0, 0),
+            Report::Filtered { whole } => (9, 0, whole, 0),
             Report::Frozen { whole } => (10, 0, whole, 0),
         };
         let mut bytes = [0; LENGTH];
@@ -90,7 +97,7 @@ impl Report {
             6 => Report::Killed { signal: a & 0x7f },
             7 => Report::Stopped,
             8 => Report::Tending,
-            9 => Report::Filtered,
+            9 => Report::Filtered { whole: a & 1 },
             10 => Report::Frozen { whole: a & 1 },
             _ => return None,
         })
@@ -177,7 +184,7 @@ mod tests {
             Report::Killed { signal: 9 },
             Report::Stopped,
             Report::Tending,
-            Report::Filtered,
+            Report::Filtered { whole: 1 },
             Report::Frozen { whole: 1 },
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));

@@ -64,6 +64,13 @@ impl Logs {
         Ok(removed)
     }
 
+    /// Removes a session's logs; what cannot be removed is left for `rotate`.
+    pub fn remove(&self, session: &str) {
+        for path in [self.server(session), self.network(session)].into_iter().flatten() {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
     fn sessions(&self) -> Result<Vec<(OsString, Session)>, StateError> {
         let failed = |source| StateError::Folder {
             path: self.folder.clone(),

@@ -61,6 +61,10 @@ pub struct Shared {
 pub struct OfCommand {
     pub pid: Pid,
     pub limits: Limits,
+    /// The text of `/proc/PID/cgroup`.
+    pub group: Vec<u8>,
+    /// The files of the expected control group, as they read now.
+    pub group_files: Vec<(String, Option<String>)>,
     /// NUL-separated, as the process shows it.
     pub environment: Vec<u8>,
 }
@@ -107,7 +111,7 @@ pub fn read(subject: &Subject) -> Reading<Facts> {
     let sockets = facts.has_sockets(subject);
     facts.add_shared(command.into_iter().chain(init), sockets);
     if let Some(command) = command {
-        facts.add_command(command);
+        facts.add_command(command, subject);
     }
     if sockets == Sockets::Some {
         facts.host = Some(Tables::read(&Entry::own()?)?);
@@ -167,8 +171,8 @@ impl Facts {
         }
     }
 
-    fn add_command(&mut self, found: &Found) {
-        match patiently(&found.entry, || read_command(found)) {
+    fn add_command(&mut self, found: &Found, subject: &Subject) {
+        match patiently(&found.entry, || read_command(found, subject)) {
             Ok(command) => self.command = Some(command),
             Err(ReadError::Ended) => {}
             Err(error) => self.fail("environment", Some(found.pid), &error),
@@ -331,11 +335,18 @@ fn read_shared(entry: &Entry, sockets: Sockets) -> Reading<Shared> {
     })
 }
 
-fn read_command(found: &Found) -> Reading<OfCommand> {
+fn read_command(found: &Found, subject: &Subject) -> Reading<OfCommand> {
+    let expected = subject.group.as_ref();
+    let group_files = expected.into_iter().flat_map(|group| {
+        let read = |name: &String| std::fs::read_to_string(group.folder.join(name)).ok();
+        group.files.iter().map(move |(name, _)| (name.clone(), read(name)))
+    });
     let limits = Limits::from_read(found.entry.read("limits")?.as_slice());
     Ok(OfCommand {
         pid: found.pid,
         limits: limits.map_err(|_| ReadError::Malformed("limits"))?,
+        group: expected.map_or(Ok(Vec::new()), |_| found.entry.read("cgroup"))?,
+        group_files: group_files.collect(),
         environment: environment(&found.entry)?,
     })
 }

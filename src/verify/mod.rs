@@ -22,7 +22,7 @@ pub use proc::mountinfo::mount_points;
 pub use proc::namespaces::Namespaces;
 pub use report::{Finding, Passed, Process, Report, Role};
 pub use subject::{
-    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, Listen, MountKind, MountRule, NetSubject, Stage, Subject,
-    Walls, Which, Writing,
+    Attempted, Birth, EnvSubject, Filters, GroupSubject, IdMap, Identity, Listen, MountKind, MountRule, NetSubject,
+    Stage, Subject, Walls, Which, Writing,
 };
 pub use verification::{held, own_filters, running};

@@ -9,6 +9,7 @@ mod agent;
 mod endings;
 #[path = "../jail/intruder.rs"]
 mod intruder;
+mod kept;
 mod names;
 mod pane;
 mod place;

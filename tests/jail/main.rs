@@ -12,6 +12,7 @@ mod harness;
 mod intruder;
 mod kernel;
 mod lifetime;
+mod limits;
 mod network;
 mod pane;
 mod place;

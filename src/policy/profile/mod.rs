@@ -185,6 +185,8 @@ impl Profile {
             protected: join(base.protected, self.protected),
             common_writable: join(base.common_writable, self.common_writable),
             limits: Limits {
+                memory: self.limits.memory.or(base.limits.memory),
+                cpu: self.limits.cpu.or(base.limits.cpu),
                 processes: self.limits.processes.or(base.limits.processes),
                 open_files: self.limits.open_files.or(base.limits.open_files),
                 address_space: self.limits.address_space.or(base.limits.address_space),

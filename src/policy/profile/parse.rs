@@ -137,6 +137,8 @@ fn take(name: &str, reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), Prof
         "pinfold.mounts" => profile.mounts = reader.list()?.iter().map(mount).collect::<Result<_, _>>()?,
         "pinfold.protected" => profile.protected = reader.entries("reason")?,
         "pinfold.git.common_writable" => profile.common_writable = reader.entries("path")?,
+        "pinfold.limits.memory" => profile.limits.memory = Some(reader.bytes()?),
+        "pinfold.limits.cpu" => profile.limits.cpu = Some(reader.processors()?),
         "pinfold.limits.processes" => profile.limits.processes = Some(reader.number()?),
         "pinfold.limits.open_files" => profile.limits.open_files = Some(reader.number()?),
         "pinfold.limits.address_space" => profile.limits.address_space = Some(reader.bytes()?),

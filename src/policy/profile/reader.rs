@@ -3,7 +3,7 @@
 use super::keys::{Keys, Known, nearest};
 use super::{Entry, ProfileError};
 use crate::base::Port;
-use crate::policy::frozen::{Access, Origin};
+use crate::policy::frozen::{Access, Origin, parse_processors, parse_size};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -82,21 +82,18 @@ impl<'a> Reader<'a> {
     }
     /// A number of bytes, or a string with `K`, `M` or `G` behind the number.
     pub fn bytes(&self) -> Result<u64, ProfileError> {
-        let scaled = |text: &str| {
-            let (number, unit) = match text.strip_suffix(['K', 'M', 'G']) {
-                Some(number) if text.ends_with('K') => (number, 1 << 10),
-                Some(number) if text.ends_with('M') => (number, 1 << 20),
-                Some(number) => (number, 1 << 30),
-                None => (text, 1_u64),
-            };
-            number.parse::<u64>().ok()?.checked_mul(unit)
-        };
-        let bytes = self
-            .value
-            .as_u64()
-            .or_else(|| self.value.as_str().and_then(scaled))
-            .filter(|bytes| *bytes > 0);
+        let bytes = self.value.as_u64().filter(|bytes| *bytes > 0);
+        let bytes = bytes.or_else(|| self.value.as_str().and_then(parse_size));
         bytes.ok_or_else(|| self.wrong("a size in bytes, or for example \"512M\""))
+    }
+
+    /// Thousandths of a processor, from a number or a string of processors.
+    pub fn processors(&self) -> Result<u64, ProfileError> {
+        let text = match self.value {
+            Value::Number(number) => number.to_string(),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        };
+        parse_processors(&text).ok_or_else(|| self.wrong("a number of processors, for example 1.5"))
     }
 
     pub fn list(&self) -> Result<Vec<Reader<'a>>, ProfileError> {

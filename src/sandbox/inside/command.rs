@@ -46,12 +46,13 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     let on_landlock = at(|op| matches!(op, Op::Landlock));
     let canary = canary(inside.policy).map_err(|_| on_landlock(Errno::EINVAL))?;
     let before = landlock::read_canary(&canary);
-    landlock::apply(inside.policy, name_of(terminal).as_deref()).map_err(at(|op| matches!(op, Op::Landlock)))?;
+    let domain =
+        landlock::apply(inside.policy, name_of(terminal).as_deref()).map_err(at(|op| matches!(op, Op::Landlock)))?;
     let after = landlock::read_canary(&canary);
     let on_seccomp = at(|op| matches!(op, Op::Seccomp));
     let listener = inside.filters.install(Mediated::Yes).map_err(on_seccomp)?;
     let given: Vec<_> = listener.iter().map(AsRawFd::as_raw_fd).collect();
-    gate::send(&inside.control, Report::Filtered, &given).map_err(|errno| (NO_OP, errno))?;
+    gate::send(&inside.control, Report::filtered(domain), &given).map_err(|errno| (NO_OP, errno))?;
     // Verification begins with the next message: the listener must be gone from here by then.
     drop(listener);
     gate::send(&inside.control, Report::Held { before, after }, &[]).map_err(|errno| (NO_OP, errno))

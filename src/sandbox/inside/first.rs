@@ -101,7 +101,7 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
             }
             Op::Inlet { port } => handed_out.push(network::inlet(*port).map_err(at)?),
             Op::Terminal => terminal = Some(open_terminal(inside.mode()).map_err(at)?),
-            Op::Limits(_) => limits::apply(&inside.limits()).map_err(at)?,
+            Op::Limits(_) => limits::apply(&inside.limits(), inside.memory_each).map_err(at)?,
             Op::DropCapabilities => capabilities::apply().map_err(at)?,
             Op::NoNewPrivileges => privileges::apply().map_err(at)?,
             Op::CloseDescriptors => descriptors::apply(&kept(inside, terminal.as_ref(), &handed_out)).map_err(at)?,

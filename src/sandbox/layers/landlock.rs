@@ -36,7 +36,7 @@ fn device() -> BitFlags<AccessFs> {
 
 /// Puts this process and all that it starts into a new domain. `EOPNOTSUPP` if the kernel has no Landlock. `terminal` is
 /// the sandbox's own.
-pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<()> {
+pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<RulesetStatus> {
     let mut ruleset = ruleset(policy).map_err(refused)?;
     let root = nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut rules = match policy.mode() {
@@ -69,7 +69,19 @@ pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<()> {
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(Errno::EOPNOTSUPP);
     }
-    Ok(())
+    Ok(status.ruleset)
+}
+
+/// What a domain of this kernel's ABI takes away: names of file rights and of scopes.
+pub fn rights(abi: u32) -> (Vec<String>, Vec<String>) {
+    let abi = ABI::from(i32::try_from(abi).unwrap_or(0)).min(ABI_ASKED);
+    let names = |text: String| text.split(" | ").map(str::to_owned).collect();
+    let files = AccessFs::from_all(abi).iter().map(|right| format!("{right:?}"));
+    let scopes = Scope::from_all(abi).iter().map(|scope| format!("{scope:?}"));
+    (
+        names(files.collect::<Vec<_>>().join(" | ")),
+        names(scopes.collect::<Vec<_>>().join(" | ")),
+    )
 }
 
 /// What is handled; the ports that may be listened on are the only ones that a rule allows.

@@ -89,7 +89,7 @@ fn on_the_hosts_network_only_loopback_is_listened_on() {
 fn a_unix_name_is_followed_to_the_socket_behind_it() {
     let (path, name) = (Destination::Path(b"/s".to_vec()), Destination::Abstract(b"s".to_vec()));
     for (kind, act) in KINDS.into_iter().flat_map(|kind| ACTS.map(|act| (kind, act))) {
-        let bound = act == Act::Bind;
+        let bound = matches!(act, Act::Bind | Act::Listen);
         let known = if bound { OPEN } else { Verdict::IfKnown };
         assert_eq!(decide(&private(), act, kind, &path), known);
         assert_eq!(decide(&host(Listen::Any), act, kind, &path), known);
