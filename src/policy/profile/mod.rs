@@ -112,6 +112,8 @@ pub struct Profile {
     pub grants: Vec<Grant>,
     pub deny: Vec<Entry>,
     pub sockets: Vec<(Sockets, Entry)>,
+    /// Whether Unix datagram sockets can be made.
+    pub unix_datagrams: Option<bool>,
     pub block: Option<bool>,
     pub allow_domains: Vec<Entry>,
     pub deny_domains: Vec<Entry>,
@@ -151,6 +153,7 @@ impl Profile {
             grants: join(base.grants, self.grants),
             deny: join(base.deny, self.deny),
             sockets: join(base.sockets, self.sockets),
+            unix_datagrams: self.unix_datagrams.or(base.unix_datagrams),
             block: self.block.or(base.block),
             allow_domains: join(base.allow_domains, self.allow_domains),
             deny_domains: join(base.deny_domains, self.deny_domains),

@@ -121,6 +121,7 @@ fn take(reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), ProfileError> {
         "environment.allow_vars" => profile.allow_vars = reader.entries("name")?,
         "environment.deny_vars" => profile.deny_vars = reader.entries("name")?,
         "environment.set_vars" => profile.set_vars = set_vars(reader)?,
+        "pinfold.unix_datagrams" => datagrams(reader, profile)?,
         "pinfold.services" => profile.services = services(reader)?,
         "pinfold.system" => profile.system = reader.entries("path")?,
         "pinfold.scratch" => profile.scratch = reader.list()?.iter().map(scratch).collect::<Result<_, _>>()?,
@@ -184,6 +185,21 @@ fn mediation(reader: &Reader<'_>, profile: &mut Profile) -> Result<(), ProfileEr
             origin: reader.origin(None),
         }),
         _ => return Err(reader.wrong("`pathname` or `off`")),
+    }
+    Ok(())
+}
+
+fn datagrams(reader: &Reader<'_>, profile: &mut Profile) -> Result<(), ProfileError> {
+    let wanted = reader.flag()?;
+    profile.unix_datagrams = Some(wanted);
+    if wanted {
+        profile.notes.push(Note {
+            topic: Topic::Differs,
+            subject: reader.key.clone(),
+            text: "Unix datagram sockets can be made; each sendmsg inside is decided and made by the supervisor, and slower"
+                .to_owned(),
+            origin: reader.origin(None),
+        });
     }
     Ok(())
 }

@@ -57,6 +57,10 @@ fn rules(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
         (Path::new("/dev/shm"), all),
         (Path::new("/dev"), use_only | AccessFs::ReadDir),
     ];
+    let queues = Path::new("/dev/mqueue");
+    if queues.exists() {
+        rules.push((queues, all));
+    }
     for bind in &policy.binds {
         let rights = match bind.access {
             Access::Read => read,

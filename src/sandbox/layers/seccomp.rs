@@ -36,6 +36,9 @@ pub struct Rule {
     pub when: Vec<Condition>,
     pub reason: String,
     pub probe: String,
+    /// The wish with which this rule is left out, because the supervisor decides instead.
+    #[serde(default)]
+    pub lifted_by: Option<Trap>,
 }
 
 /// What must be so of one argument. Arguments are compared as the kernel reads them: the low 32 bits.
@@ -82,9 +85,12 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Compiles the shipped rules for this machine.
-    pub fn compile() -> Result<Filters, FilterError> {
-        let rules: Rules = serde_json::from_str(BASE)?;
+    /// Compiles the shipped rules for this machine, and what hands these calls to the supervisor.
+    pub fn compile(traps: &[Trap]) -> Result<Filters, FilterError> {
+        let mut rules: Rules = serde_json::from_str(BASE)?;
+        rules
+            .rules
+            .retain(|rule| rule.lifted_by.is_none_or(|trap| !traps.contains(&trap)));
         let mut flat = Vec::new();
         let mut by_errno: BTreeMap<u32, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
         for rule in &rules.rules {
@@ -115,7 +121,7 @@ impl Filters {
         }
         Ok(Filters {
             plain,
-            mediate: mediate(),
+            mediate: flat::mediating(&trapped(traps)),
         })
     }
 
@@ -137,7 +143,18 @@ impl Filters {
     }
 }
 
-/// Whether connect goes to the supervisor.
+/// Calls that the supervisor decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trap {
+    Connect,
+    Bind,
+    /// Sends that have or may have an address: sendto where it has one, sendmsg and sendmmsg always, since theirs is
+    /// behind a pointer that a filter cannot read.
+    Sends,
+}
+
+/// Whether the filter that hands calls to the supervisor is put on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mediated {
     Yes,
@@ -226,25 +243,48 @@ fn errno_number(name: &str) -> Option<u32> {
     u32::try_from(errno as i32).ok()
 }
 
-/// Hands connect to the supervisor.
-fn mediate() -> BpfProgram {
-    let connect = match call("connect") {
+/// The calls behind each trap, and when.
+fn trapped(traps: &[Trap]) -> Vec<(u32, flat::Handed)> {
+    let calls = traps.iter().flat_map(|trap| match trap {
+        Trap::Connect => &[("connect", flat::Handed::Always)][..],
+        Trap::Bind => &[("bind", flat::Handed::Always)],
+        Trap::Sends => &[
+            ("sendmsg", flat::Handed::Always),
+            ("sendmmsg", flat::Handed::Always),
+            ("sendto", flat::Handed::WithPointer(4)),
+        ],
+    });
+    let number = |name| match call(name) {
         Some(Call::Number(number)) => u32::try_from(number).unwrap_or(u32::MAX),
         _ => u32::MAX,
     };
-    flat::mediating(connect)
+    calls.map(|(name, handed)| (number(name), *handed)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{BASE, Filters, Mediated, Rules};
+    use super::{BASE, Filters, Mediated, Rules, Trap};
     use std::collections::BTreeSet;
 
     #[test]
     fn the_shipped_rules_compile() {
-        let filters = Filters::compile().unwrap();
+        let filters = Filters::compile(&[Trap::Connect]).unwrap();
         assert!(filters.count(Mediated::No) >= 4);
         assert_eq!(filters.count(Mediated::Yes), filters.count(Mediated::No) + 1);
+    }
+
+    #[test]
+    fn datagrams_are_refused_unless_their_sends_are_decided() {
+        let of = |traps: &[Trap]| {
+            let filters = Filters::compile(traps).unwrap();
+            filters.plain.iter().map(Vec::len).sum::<usize>()
+        };
+        assert_eq!(of(&[]), of(&[Trap::Connect, Trap::Bind]));
+        assert!(of(&[Trap::Sends]) < of(&[]), "no rule is lifted");
+        let rules: Rules = serde_json::from_str(BASE).unwrap();
+        let lifted = rules.rules.iter().filter(|rule| rule.lifted_by.is_some());
+        let names: Vec<&str> = lifted.map(|rule| rule.name.as_str()).collect();
+        assert_eq!(names, ["unix-datagrams", "unix-datagram-pairs"]);
     }
 
     #[test]
