@@ -13,7 +13,7 @@ pub use chain::{load, written};
 pub use error::ProfileError;
 pub use shipped::shipped_names;
 
-use super::frozen::{Access, Limits, Note, Origin};
+use super::frozen::{Access, Datagrams, Limits, Note, Origin};
 use crate::base::Port;
 
 /// What the profile gives of the workspace root.
@@ -113,7 +113,7 @@ pub struct Profile {
     pub deny: Vec<Entry>,
     pub sockets: Vec<(Sockets, Entry)>,
     /// Whether Unix datagram sockets can be made.
-    pub unix_datagrams: Option<bool>,
+    pub unix_datagrams: Option<Datagrams>,
     pub block: Option<bool>,
     pub allow_domains: Vec<Entry>,
     pub deny_domains: Vec<Entry>,

@@ -3,7 +3,7 @@
 use super::keys::{Keys, Known};
 use super::reader::Reader;
 use super::{Entry, Grant, Mount, Mounted, Profile, ProfileError, Scratch, SetVariable, Shape, Sockets, WorkdirAccess};
-use crate::policy::frozen::{Access, Note, Topic};
+use crate::policy::frozen::{Access, Datagrams, Note, Topic};
 use serde_json::Value;
 use std::path::Path;
 
@@ -191,7 +191,11 @@ fn mediation(reader: &Reader<'_>, profile: &mut Profile) -> Result<(), ProfileEr
 
 fn datagrams(reader: &Reader<'_>, profile: &mut Profile) -> Result<(), ProfileError> {
     let wanted = reader.flag()?;
-    profile.unix_datagrams = Some(wanted);
+    profile.unix_datagrams = Some(if wanted {
+        Datagrams::Mediated
+    } else {
+        Datagrams::Refused
+    });
     if wanted {
         profile.notes.push(Note {
             topic: Topic::Differs,

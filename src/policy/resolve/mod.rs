@@ -87,10 +87,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         protected,
         masked: draft.masked,
         network,
-        datagrams: match profile.unix_datagrams {
-            Some(true) => Datagrams::Mediated,
-            Some(false) | None => Datagrams::Refused,
-        },
+        datagrams: profile.unix_datagrams.unwrap_or(Datagrams::Refused),
         environment,
         limits: profile.limits.clone(),
         weakened,

@@ -7,13 +7,13 @@
 mod caller;
 mod crew;
 mod decision;
-mod destination;
+pub mod destination;
 mod diag;
 mod job;
 mod known;
-mod request;
+pub mod request;
 mod view;
-mod walk;
+pub mod walk;
 
 pub use crew::Crew;
 pub use decision::{Listen, Net};
