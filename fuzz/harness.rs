@@ -34,7 +34,7 @@ pub fn fuzz(corpus: &str, target: impl Fn(&[u8], &mut Random) -> Result<(), Stri
     let fresh = || {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
-            .map_or(1, |time| time.as_nanos() as u64)
+            .map_or(1, |time| time.as_secs() ^ u64::from(time.subsec_nanos()) << 32)
     };
     let seed = number("PINFOLD_FUZZ_SEED").unwrap_or_else(fresh);
     let limit = Duration::from_secs(number("PINFOLD_FUZZ_SECONDS").unwrap_or(1));
