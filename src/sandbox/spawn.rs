@@ -5,10 +5,10 @@ use super::failure::{SpawnError, failed, step};
 use super::held::await_held;
 use super::inside::{self, Inside, Stream};
 use super::jailed::{Facts, Jailed, Leash};
-use super::layers::seccomp::{Filters, Mediated, Trap};
+use super::layers::seccomp::{Filters, Mediated, traps};
 use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
-use crate::policy::{Content, Datagrams, Policy};
+use crate::policy::{Content, Policy};
 use crate::sys::clone::Side;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, getpeername, getsockopt, setsockopt, socketpair, sockopt,
@@ -49,19 +49,11 @@ pub fn planned(policy: &Policy, order: &Order) -> Vec<Op> {
     plan(policy, &frame)
 }
 
-/// Which calls the supervisor decides. Not bind: where a socket file can be made is decided by the mounts and Landlock,
-/// and every other address is the sandbox's own.
-fn traps(policy: &Policy) -> &'static [Trap] {
-    match policy.datagrams {
-        Datagrams::Refused => &[Trap::Connect],
-        Datagrams::Mediated => &[Trap::Connect, Trap::Sends],
-    }
-}
-
 /// Makes the sandbox and holds the command at its gate. The caller must have a single thread.
 pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     refuse_folders(&order.streams)?;
-    let filters = Filters::compile(traps(policy))?;
+    let landlock = crate::sys::support::landlock_abi().unwrap_or(0);
+    let filters = Filters::compile(traps(policy.datagrams, &policy.network.closed_ports, landlock))?;
     let ops = planned(policy, &order);
     let Order {
         argv,

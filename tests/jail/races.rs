@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How often an address or a link is tried.
-const TRIES: u32 = 100_000;
+/// How often an address is tried in one launch, and in how many launches for each way to change it: 100,000 in all.
+const TRIES: u32 = 10_000;
+const LAUNCHES: u32 = 5;
 
 /// Connects again and again while another changes where the address leads, by two threads of C: an interpreter's take turns.
 const RACER: &str = r#"
@@ -27,7 +28,7 @@ const RACER: &str = r#"
 #include <unistd.h>
 #include <fcntl.h>
 static union { struct sockaddr_un un; struct sockaddr_in in; } *shared, good, bad;
-static volatile int *over;
+static volatile int *over, *begun;
 static socklen_t length;
 static const char *how, *link_path, *ok, *no;
 static void *flip(void *none) {
@@ -38,6 +39,7 @@ static void *flip(void *none) {
             unlink(fresh);
             if (symlink(i & 1 ? no : ok, fresh) || rename(fresh, link_path)) perror("link");
         } else memcpy(shared, i & 1 ? &bad : &good, length);
+        *begun = i;
     }
     return none;
 }
@@ -45,7 +47,7 @@ int main(int count, char **words) {
     how = words[1]; ok = words[2]; no = words[3]; int tries = atoi(words[4]), made = 0;
     if (count > 5) link_path = words[5];
     shared = mmap(0, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    over = (volatile int *) ((char *) shared + 4096);
+    over = (volatile int *) ((char *) shared + 4096); begun = over + 1;
     int inet = ok[0] != '/';
     length = inet ? sizeof good.in : sizeof good.un;
     if (inet) {
@@ -66,6 +68,7 @@ int main(int count, char **words) {
     pthread_t thread; pid_t child = 0;
     if (!strcmp(how, "process")) { child = fork(); if (!child) { flip(0); _exit(0); } }
     else pthread_create(&thread, 0, flip, 0);
+    while (*begun < 4) usleep(100);
     struct linger off = {1, 0};
     for (int i = 0; i < tries; i++) {
         int s = socket(inet ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
@@ -138,19 +141,36 @@ fn an_address_that_another_thread_or_process_changes_reaches_nothing_refused() {
     std::fs::write(&naive, NAIVE).unwrap();
     for how in ["thread", "process"] {
         let argv = |tries: u32| [racer.clone(), how.into(), good.into(), bad.into(), tries.to_string()];
-        let mut control = place.command(PYTHON);
-        control.arg("-I").arg(&naive).arg(good).args(argv(20_000));
-        let (made, hits) = raced(&mut control, &count);
-        assert!(
-            made > 100 && hits > 0,
-            "the control lost no race: {made} made, {hits} hits"
-        );
-        std::fs::remove_file(good).unwrap();
-        let (made, hits) = raced(&mut place.run(&[] as &[&str], &argv(TRIES)), &count);
-        assert_eq!(hits, 0, "{how}: of {made}");
-        assert!(made > TRIES / 20, "{how}: only {made} were made");
+        loses(|| {
+            let _ = std::fs::remove_file(good);
+            let mut control = place.command(PYTHON);
+            control.arg("-I").arg(&naive).arg(good).args(argv(TRIES));
+            raced(&mut control, &count)
+        });
+        let mut made_in_all = 0;
+        for _ in 0..LAUNCHES {
+            std::fs::remove_file(good).unwrap();
+            let (made, hits) = raced(&mut place.run(&[] as &[&str], &argv(TRIES)), &count);
+            assert_eq!(hits, 0, "{how}: of {made}");
+            made_in_all += made;
+        }
+        assert!(made_in_all > 100, "{how}: only {made_in_all} were made");
         std::fs::remove_file(good).unwrap();
     }
+}
+
+/// The control: within a few runs it reaches what is refused, and the good one too. On a busy machine one run may not.
+#[track_caller]
+fn loses(mut race: impl FnMut() -> (u32, usize)) {
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        let (made, hits) = race();
+        seen.push((made, hits));
+        if hits > 0 && made as usize > hits {
+            return;
+        }
+    }
+    panic!("the control lost no race: {seen:?}");
 }
 
 #[test]
@@ -170,13 +190,16 @@ fn a_link_that_changes_while_it_is_followed_leads_to_nothing_refused() {
             path("link"),
         ]
     };
-    let (made, hits) = raced(place.command(&racer).args(&argv(2_000)[1..]), &count);
-    assert!(
-        made > 100 && hits > 100,
-        "the control does not reach both: {made} made, {hits} hits"
-    );
-    std::fs::remove_file(&good).unwrap();
-    let (made, hits) = raced(&mut place.run(&[] as &[&str], &argv(TRIES / 5)), &count);
-    assert_eq!(hits, 0, "of {made}");
-    assert!(made > TRIES / 200, "only {made} were made");
+    loses(|| {
+        let _ = std::fs::remove_file(&good);
+        raced(place.command(&racer).args(&argv(2_000)[1..]), &count)
+    });
+    let mut made_in_all = 0;
+    for _ in 0..LAUNCHES {
+        std::fs::remove_file(&good).unwrap();
+        let (made, hits) = raced(&mut place.run(&[] as &[&str], &argv(TRIES / 2)), &count);
+        assert_eq!(hits, 0, "of {made}");
+        made_in_all += made;
+    }
+    assert!(made_in_all > 100, "only {made_in_all} were made");
 }

@@ -2,7 +2,7 @@
 //! what runs inside from tracing the sandbox's first process, which stands outside this domain.
 
 use crate::base::AbsPath;
-use crate::policy::{Access, Content, Policy};
+use crate::policy::{Access, Content, FileKind, Policy};
 use landlock::{
     ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus, Scope,
@@ -14,13 +14,16 @@ use nix::sys::stat::Mode;
 use std::path::Path;
 
 /// The newest ABI that is asked for; an older kernel gives what it knows, and `doctor` says what that is.
+///
+/// Beside it one right of ABI 9 is asked for: which socket files can be connected to. Where the kernel has it, connects
+/// need not go to the supervisor (`seccomp::traps`); no rule of a folder gives it, only those of granted sockets do.
 const ABI_ASKED: ABI = ABI::V6;
 
 /// Puts this process and all that it starts into a new domain. `EOPNOTSUPP` if the kernel has no Landlock.
 pub fn apply(policy: &Policy) -> nix::Result<()> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(ABI_ASKED))
+        .handle_access(AccessFs::from_all(ABI_ASKED) | AccessFs::ResolveUnix)
         .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_ASKED)))
         .and_then(Ruleset::create)
         .map_err(refused)?;
@@ -32,7 +35,7 @@ pub fn apply(policy: &Policy) -> nix::Result<()> {
         let rights = if is_folder {
             rights
         } else {
-            rights & AccessFs::from_file(ABI_ASKED)
+            rights & (AccessFs::from_file(ABI_ASKED) | AccessFs::ResolveUnix)
         };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(refused)?;
     }
@@ -62,9 +65,10 @@ fn rules(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
         rules.push((queues, all));
     }
     for bind in &policy.binds {
-        let rights = match bind.access {
-            Access::Read => read,
-            Access::ReadWrite => all,
+        let rights = match (bind.kind, bind.access) {
+            (FileKind::Socket, _) => all | AccessFs::ResolveUnix,
+            (_, Access::Read) => read,
+            (_, Access::ReadWrite) => all,
         };
         rules.push((bind.target.as_path(), rights));
     }

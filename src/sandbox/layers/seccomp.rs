@@ -4,6 +4,9 @@
 //! number of the rules that need more, and, where connect is mediated, one that hands it to the supervisor.
 
 mod flat;
+mod traps;
+
+pub use traps::{Trap, traps};
 
 use crate::sys::names::{Call, call, constant};
 use nix::errno::Errno;
@@ -121,7 +124,7 @@ impl Filters {
         }
         Ok(Filters {
             plain,
-            mediate: flat::mediating(&trapped(traps)),
+            mediate: flat::mediating(&traps::calls(traps)),
         })
     }
 
@@ -141,17 +144,6 @@ impl Filters {
             Mediated::No => Ok(None),
         }
     }
-}
-
-/// Calls that the supervisor decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Trap {
-    Connect,
-    Bind,
-    /// Sends that have or may have an address: sendto where it has one, sendmsg and sendmmsg always, since theirs is
-    /// behind a pointer that a filter cannot read.
-    Sends,
 }
 
 /// Whether the filter that hands calls to the supervisor is put on.
@@ -241,24 +233,6 @@ fn errno_number(name: &str) -> Option<u32> {
         _ => return None,
     };
     u32::try_from(errno as i32).ok()
-}
-
-/// The calls behind each trap, and when.
-fn trapped(traps: &[Trap]) -> Vec<(u32, flat::Handed)> {
-    let calls = traps.iter().flat_map(|trap| match trap {
-        Trap::Connect => &[("connect", flat::Handed::Always)][..],
-        Trap::Bind => &[("bind", flat::Handed::Always)],
-        Trap::Sends => &[
-            ("sendmsg", flat::Handed::Always),
-            ("sendmmsg", flat::Handed::Always),
-            ("sendto", flat::Handed::WithPointer(4)),
-        ],
-    });
-    let number = |name| match call(name) {
-        Some(Call::Number(number)) => u32::try_from(number).unwrap_or(u32::MAX),
-        _ => u32::MAX,
-    };
-    calls.map(|(name, handed)| (number(name), *handed)).collect()
 }
 
 #[cfg(test)]
