@@ -2,7 +2,8 @@
 
 use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
-use crate::sandbox::attend::{Event, Signals, Stopping, next, stop};
+use crate::sandbox::attend::{Event, Signals, Stopping, Wakes, next, stop};
+use crate::sandbox::door::Door;
 use crate::sandbox::terminal::Relay;
 use crate::sandbox::{Exit, Running, Told};
 use crate::verify::Report;
@@ -29,6 +30,8 @@ pub enum Outcome {
     Ended(usize, Exit),
     /// A verification failed.
     Unconfined(Report),
+    /// The process at the door was ended.
+    DoorGone,
     /// The supervisor cannot watch any more.
     Broken(nix::errno::Errno),
 }
@@ -71,6 +74,7 @@ pub struct Attendance<'a> {
     pub signals: &'a Signals,
     pub watch: &'a Watch,
     pub on_failure: OnFailure,
+    door: Option<&'a Door>,
     /// Set by the first request to end.
     deadline: Option<Instant>,
     /// The stop that is under way: who stops, and how many sandboxes have yet to say that they stand still.
@@ -94,10 +98,17 @@ impl<'a> Attendance<'a> {
             signals,
             watch,
             on_failure,
+            door: None,
             deadline: None,
             stopping: None,
             overdue: (Instant::now() + OVERDUE, false),
         }
+    }
+
+    /// With the door of one of them, without which none is of use.
+    pub fn through(mut self, door: Option<&'a Door>) -> Attendance<'a> {
+        self.door = door;
+        self
     }
 
     /// Not longer than this.
@@ -109,17 +120,15 @@ impl<'a> Attendance<'a> {
     /// Until a command ends or a verification fails; `seen` gets every round of reports. The relay comes back: what the
     /// command wrote last is shown once the sandboxes are gone.
     pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> (Outcome, Option<Relay>) {
+        let wakes = Wakes {
+            watch: self.watch.wake(),
+            door: self.door.and_then(Door::ended),
+        };
         let outcome = loop {
             let deadline = self
                 .deadline
                 .map_or(self.overdue.0, |deadline| deadline.min(self.overdue.0));
-            match next(
-                self.running,
-                &mut self.relay,
-                self.signals,
-                self.watch.wake(),
-                Some(deadline),
-            ) {
+            match next(self.running, &mut self.relay, self.signals, wakes, Some(deadline)) {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
                 // Any other is a server, and what stops it is its own tool: that must not stop the supervisor as well.
@@ -131,6 +140,7 @@ impl<'a> Attendance<'a> {
                     Some(outcome) => break outcome,
                     None => continue,
                 },
+                Ok(Event::DoorGone) => break Outcome::DoorGone,
                 Ok(Event::Woken) => match self.watch.rounds() {
                     Err(errno) => break Outcome::Broken(errno),
                     Ok(rounds) => {

@@ -10,6 +10,7 @@ use super::wish::{Additions, Wish};
 use super::{Setting, changed};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
+use crate::sandbox::door::DoorGone;
 use crate::sandbox::given::Given;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
@@ -107,8 +108,9 @@ pub fn enclosed(
     });
     let mut mediation = Mediation::new();
     mediation.add(&mut jailed, &policy, log.as_ref().map(|log| (launch, log)), None)?;
-    if let Some(door) = jailed.door.take() {
-        mediation.publish(outside, &Arc::new(door));
+    let door = jailed.door.take().map(Arc::new);
+    if let Some(door) = &door {
+        mediation.publish(outside, door);
     }
     let _traffic = mediation.start()?;
     let network = NetSubject {
@@ -123,7 +125,7 @@ pub fn enclosed(
     let running = jailed.release(passed)?;
     tell(Progress::Released);
     let alone = [&running];
-    let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop);
+    let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop).through(door.as_deref());
     let (outcome, relay) = attendance.wait(|_| {});
     running.end();
     if let Some(relay) = relay {
@@ -140,6 +142,7 @@ pub fn enclosed(
             Ok(exit)
         }
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::DoorGone => Err(DoorGone.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
 }

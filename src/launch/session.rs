@@ -13,6 +13,7 @@ use super::{Setting, changed};
 use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
+use crate::sandbox::door::DoorGone;
 use crate::sandbox::terminal::Pane;
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
@@ -106,7 +107,7 @@ pub fn line(
     claim.update(|record| record_running(record, &ready, verification, begun))?;
     let both = [&server, &client];
     let mut rounds = Rounds::new(claim);
-    let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure());
+    let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure()).through(Some(&door));
     let (outcome, relay) = attendance.wait(|round| rounds.note(round));
     end(server, client);
     if let Some(relay) = relay {
@@ -138,6 +139,7 @@ fn finish(outcome: Outcome, changed: Vec<AbsPath>) -> Result<Ended, Fault> {
         Outcome::Ended(1, exit) => Ok(Ended { exit, changed }),
         Outcome::Ended(_, exit) => Err(super::pair::PairError::ServerEnded(describe(exit)).into()),
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::DoorGone => Err(DoorGone.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
 }

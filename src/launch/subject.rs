@@ -246,7 +246,19 @@ fn devices() -> Vec<MountRule> {
             .iter()
             .flat_map(|at| rule(at, MountKind::Memory, Writing::Allowed)),
     );
+    if has_queues() {
+        let queues = at("mqueue").into_iter();
+        rules.extend(queues.flat_map(|at| rule(&at, MountKind::Queues, Writing::Allowed)));
+    }
     rules
+}
+
+/// Whether this kernel has message queues.
+fn has_queues() -> bool {
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    known
+        .lines()
+        .any(|line| line.split_whitespace().last() == Some("mqueue"))
 }
 
 /// The host's mount points, each once.

@@ -196,6 +196,16 @@ pub enum Network {
     Brokered,
 }
 
+/// Whether Unix datagram sockets can be made inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Datagrams {
+    /// No, so that no send needs a decision.
+    Refused,
+    /// Yes; every send that may have an address is decided and made by the supervisor.
+    Mediated,
+}
+
 /// The network side of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NetPolicy {
@@ -311,6 +321,7 @@ pub struct Policy {
     /// Paths inside, below a bind, that must not be readable (equal to the host paths unless the bind moves them): sorted.
     pub masked: Vec<AbsPath>,
     pub network: NetPolicy,
+    pub datagrams: Datagrams,
     pub environment: Environment,
     pub limits: Limits,
     /// Promises that were given up by name.

@@ -111,10 +111,20 @@ pub enum Event {
     Told(usize, Told),
     /// A signal for the supervisor (SIGHUP also when its pane is gone); changes of the window's size are dealt with and not told.
     Signal(Signal),
-    /// `wake` is readable.
+    /// `Wakes::watch` is readable.
     Woken,
+    /// `Wakes::door` is readable.
+    DoorGone,
     /// The deadline has passed.
     Late,
+}
+
+/// What else ends a wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Wakes<'a> {
+    pub watch: BorrowedFd<'a>,
+    /// Of the door of a sandbox that has one.
+    pub door: Option<BorrowedFd<'a>>,
 }
 
 /// Waits for the next event, moving the pane's bytes meanwhile.
@@ -122,7 +132,7 @@ pub fn next(
     running: &[&Running],
     relay: &mut Option<Relay>,
     signals: &Signals,
-    wake: BorrowedFd<'_>,
+    wakes: Wakes<'_>,
     deadline: Option<Instant>,
 ) -> nix::Result<Event> {
     loop {
@@ -135,7 +145,7 @@ pub fn next(
         if relay.as_mut().is_some_and(Relay::hangs_up) {
             return Ok(Event::Signal(Signal::SIGHUP));
         }
-        let ready = wait(running, relay.as_ref(), signals, wake, deadline)?;
+        let ready = wait(running, relay.as_ref(), signals, wakes, deadline)?;
         if let Some(relay) = relay.as_mut() {
             relay.move_bytes();
         }
@@ -145,6 +155,7 @@ pub fn next(
                 Some(told) => return Ok(Event::Told(index, told)),
             },
             Ready::Woken => return Ok(Event::Woken),
+            Ready::DoorGone => return Ok(Event::DoorGone),
             Ready::Late => return Ok(Event::Late),
             Ready::Bytes => {}
         }
@@ -154,6 +165,7 @@ pub fn next(
 enum Ready {
     Message(usize),
     Woken,
+    DoorGone,
     Late,
     /// Only signals or terminal bytes.
     Bytes,
@@ -163,11 +175,11 @@ fn wait(
     running: &[&Running],
     relay: Option<&Relay>,
     signals: &Signals,
-    wake: BorrowedFd<'_>,
+    wakes: Wakes<'_>,
     deadline: Option<Instant>,
 ) -> nix::Result<Ready> {
     let mut polled = vec![
-        PollFd::new(wake, PollFlags::POLLIN),
+        PollFd::new(wakes.watch, PollFlags::POLLIN),
         PollFd::new(signals.file(), PollFlags::POLLIN),
     ];
     polled.extend(
@@ -175,6 +187,8 @@ fn wait(
             .iter()
             .map(|running| PollFd::new(running.messages(), PollFlags::POLLIN)),
     );
+    let door = polled.len();
+    polled.extend(wakes.door.map(|door| PollFd::new(door, PollFlags::POLLIN)));
     for (file, interest) in relay.map(Relay::interest).into_iter().flatten() {
         if !interest.is_empty() {
             polled.push(PollFd::new(file, interest));
@@ -199,6 +213,9 @@ fn wait(
     // A failed verification must not wait behind a sandbox that has much to say.
     if is_ready(0) {
         return Ok(Ready::Woken);
+    }
+    if wakes.door.is_some() && is_ready(door) {
+        return Ok(Ready::DoorGone);
     }
     let message = (0..running.len()).find(|index| is_ready(index + 2));
     Ok(message.map_or(Ready::Bytes, Ready::Message))

@@ -8,7 +8,7 @@ use super::group::Group;
 use super::held::await_held;
 use super::inside::{self, Inside, Stream};
 use super::jailed::{Facts, Jailed, Leash};
-use super::layers::seccomp::{Filters, Mediated};
+use super::layers::seccomp::{Filters, Mediated, traps};
 use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::{Content, Mode, Policy};
@@ -55,7 +55,10 @@ pub fn planned(policy: &Policy, order: &Order) -> Vec<Op> {
 /// Makes the sandbox and holds the command at its gate. The caller must have a single thread.
 pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     refuse_folders(&order.streams)?;
-    let filters = Filters::compile(policy.mode())?;
+    let mode = policy.mode();
+    let landlock = crate::sys::support::landlock_abi().unwrap_or(0);
+    let traps = traps(mode, policy.datagrams, &policy.network.closed_ports, landlock);
+    let filters = Filters::compile(mode, traps)?;
     let ops = planned(policy, &order);
     let Order {
         argv,

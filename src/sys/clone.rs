@@ -15,7 +15,7 @@ pub enum Side {
     Child,
 }
 
-/// clone3(2) without a new stack, like fork, with `flags` (only `CLONE_NEW*`). Linux 5.3.
+/// clone3(2) without a new stack, like fork, with `flags` (`CLONE_NEW*`, or one that shares no memory). Linux 5.3.
 ///
 /// The caller must have a single thread: the child runs ordinary code (it allocates), which is sound only when no
 /// other thread can have held a lock at that moment. `Err(EDEADLK)` if it has more. The child is in `group` from its
@@ -72,6 +72,15 @@ pub fn beside() -> nix::Result<Side> {
             let pidfd = super::pidfd::open(pid)?;
             Ok(Side::Parent { pid, pidfd })
         }
+    }
+}
+
+/// fork(2) with one table of descriptors for both: what either opens or closes, the other has too. See
+/// [`into_namespaces`] for what the caller must be.
+pub fn sharing_descriptors() -> nix::Result<Option<i32>> {
+    match into_namespaces(CloneFlags::CLONE_FILES, None)? {
+        Side::Child => Ok(None),
+        Side::Parent { pid, .. } => Ok(Some(pid)),
     }
 }
 

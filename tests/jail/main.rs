@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod broker;
+mod crowds;
+mod datagrams;
 mod environment;
 mod evidence;
 mod files;
@@ -18,6 +20,7 @@ mod pane;
 mod place;
 mod processes;
 mod protected;
+mod races;
 mod refusal;
 mod sockets;
 mod suspend;

@@ -18,7 +18,7 @@ pub use error::ProfileError;
 pub use schema::{reference, schema};
 pub use shipped::shipped_names;
 
-use super::frozen::{Access, Limits, Note, Origin, Promise};
+use super::frozen::{Access, Datagrams, Limits, Note, Origin, Promise};
 use crate::base::Port;
 
 /// What the profile gives of the workspace root.
@@ -121,6 +121,8 @@ pub struct Profile {
     /// Names of groups that a parent has and this profile takes out.
     pub excluded: Vec<String>,
     pub sockets: Vec<(Sockets, Entry)>,
+    /// Whether Unix datagram sockets can be made.
+    pub unix_datagrams: Option<Datagrams>,
     pub block: Option<bool>,
     pub allow_domains: Vec<Entry>,
     pub deny_domains: Vec<Entry>,
@@ -170,6 +172,7 @@ impl Profile {
             ),
             excluded: self.excluded,
             sockets: join(base.sockets, self.sockets),
+            unix_datagrams: self.unix_datagrams.or(base.unix_datagrams),
             block: self.block.or(base.block),
             allow_domains: join(base.allow_domains, self.allow_domains),
             deny_domains: join(base.deny_domains, self.deny_domains),

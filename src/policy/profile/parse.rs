@@ -5,7 +5,7 @@ use super::listed::{mount, scratch, services, set_vars};
 use super::reader::Reader;
 use super::strict::value;
 use super::{Grant, Profile, ProfileError, Shape, Sockets, WorkdirAccess};
-use crate::policy::frozen::{Access, Note, Promise, Topic};
+use crate::policy::frozen::{Access, Datagrams, Note, Promise, Topic};
 use serde_json::Value;
 use std::path::Path;
 
@@ -129,6 +129,7 @@ fn take(name: &str, reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), Prof
         "environment.allow_vars" => profile.allow_vars = reader.entries("name")?,
         "environment.deny_vars" => profile.deny_vars = reader.entries("name")?,
         "environment.set_vars" => profile.set_vars = set_vars(reader)?,
+        "pinfold.unix_datagrams" => datagrams(reader, profile)?,
         "pinfold.services" => profile.services = services(reader)?,
         "pinfold.allow_missing" => profile.allow_missing.extend(promises(reader)?),
         "pinfold.system" => profile.system = reader.entries("path")?,
@@ -211,6 +212,25 @@ fn mediation(reader: &Reader<'_>, profile: &mut Profile) -> Result<(), ProfileEr
             origin: reader.origin(None),
         }),
         _ => return Err(reader.wrong("`pathname` or `off`")),
+    }
+    Ok(())
+}
+
+fn datagrams(reader: &Reader<'_>, profile: &mut Profile) -> Result<(), ProfileError> {
+    let wanted = reader.flag()?;
+    profile.unix_datagrams = Some(if wanted {
+        Datagrams::Mediated
+    } else {
+        Datagrams::Refused
+    });
+    if wanted {
+        profile.notes.push(Note {
+            topic: Topic::Differs,
+            subject: reader.key.clone(),
+            text: "Unix datagram sockets can be made; each sendmsg inside is decided and made by the supervisor, and slower"
+                .to_owned(),
+            origin: reader.origin(None),
+        });
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub use prepare::{Preparation, preparations};
 pub use request::{CommandGrant, EnvWish, Request};
 pub use root::{workspace_folder, workspace_root};
 
-use super::frozen::{Access, FileKind, Origin, Policy, Promise};
+use super::frozen::{Access, Datagrams, FileKind, Origin, Policy, Promise};
 use super::host::{Host, HostKind};
 use super::profile::{Profile, WorkdirAccess};
 use super::remembered::Remembered;
@@ -89,6 +89,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         protected,
         masked: draft.masked,
         network,
+        datagrams: profile.unix_datagrams.unwrap_or(Datagrams::Refused),
         environment,
         limits: profile.limits.clone(),
         weakened,

@@ -5,7 +5,7 @@
 //! allowed are carried out by the supervisor, so nothing inside may make one itself.
 
 use crate::base::AbsPath;
-use crate::policy::{self, Access, Content, Policy};
+use crate::policy::{self, Access, Content, FileKind, Policy};
 use crate::sys::mount::open_beneath;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort, PathBeneath, Ruleset,
@@ -18,6 +18,9 @@ use nix::sys::stat::Mode;
 use std::path::Path;
 
 /// The newest ABI that is asked for; an older kernel gives what it knows, and `doctor` says what that is.
+///
+/// Beside it one right of ABI 9 is asked for: which socket files can be connected to. Where the kernel has it, connects
+/// need not go to the supervisor (`seccomp::traps`); no rule of a folder gives it, only those of granted sockets do.
 const ABI_ASKED: ABI = ABI::V6;
 /// Nodes of the machine's /dev that a sandbox without a /dev of its own may use.
 const NODES: [&str; 6] = [
@@ -61,7 +64,7 @@ pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<RulesetSta
         let rights = if is_folder {
             rights
         } else {
-            rights & AccessFs::from_file(ABI_ASKED)
+            rights & (AccessFs::from_file(ABI_ASKED) | AccessFs::ResolveUnix)
         };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(refused)?;
     }
@@ -88,7 +91,7 @@ pub fn rights(abi: u32) -> (Vec<String>, Vec<String>) {
 fn ruleset(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(ABI_ASKED))?
+        .handle_access(AccessFs::from_all(ABI_ASKED) | AccessFs::ResolveUnix)?
         .scope(Scope::from_all(ABI_ASKED))?;
     if policy.mode() == policy::Mode::Full {
         return ruleset.create();
@@ -103,7 +106,7 @@ fn ruleset(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
 /// What every sandbox has that is of its own making.
 fn furniture() -> Vec<(&'static Path, BitFlags<AccessFs>)> {
     let all = AccessFs::from_all(ABI_ASKED);
-    vec![
+    let mut rules = vec![
         // Only what is granted is visible, so listing tells nothing new; without it `ls /` fails.
         (Path::new("/"), AccessFs::ReadDir.into()),
         // Not for writing: /proc/PID/mem of a sibling is a file like any other, and through it a tool would rewrite the
@@ -111,7 +114,12 @@ fn furniture() -> Vec<(&'static Path, BitFlags<AccessFs>)> {
         (Path::new("/proc"), AccessFs::from_read(ABI_ASKED)),
         (Path::new("/dev/shm"), all),
         (Path::new("/dev"), device() | AccessFs::ReadDir),
-    ]
+    ];
+    let queues = Path::new("/dev/mqueue");
+    if queues.exists() {
+        rules.push((queues, all));
+    }
+    rules
 }
 
 /// What of the machine's own stands in for it in reduced mode. Not /dev/shm, which other programs share, and no terminal
@@ -131,10 +139,11 @@ fn grants(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
     let read = AccessFs::from_read(ABI_ASKED);
     let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = Vec::new();
     for bind in &policy.binds {
-        let rights = match bind.access {
-            Access::List => AccessFs::ReadDir.into(),
-            Access::Read => read,
-            Access::ReadWrite => all,
+        let rights = match (bind.kind, bind.access) {
+            (FileKind::Socket, _) => all | AccessFs::ResolveUnix,
+            (_, Access::List) => AccessFs::ReadDir.into(),
+            (_, Access::Read) => read,
+            (_, Access::ReadWrite) => all,
         };
         rules.push((bind.target.as_path(), rights));
     }

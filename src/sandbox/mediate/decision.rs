@@ -108,5 +108,4 @@ fn is_own_loopback(ip: IpAddr) -> bool {
 }
 
 #[cfg(test)]
-#[path = "decision/tests.rs"]
 mod tests;

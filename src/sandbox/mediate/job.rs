@@ -301,3 +301,6 @@ fn collect(socket: &OwnedFd, pieces: &[Area], caller: &Caller) -> Result<Vec<u8>
     }
     Ok(data)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,14 +7,14 @@
 mod caller;
 mod crew;
 mod decision;
-mod destination;
+pub mod destination;
 mod detour;
 mod diag;
 mod job;
 mod known;
-mod request;
+pub mod request;
 mod view;
-mod walk;
+pub mod walk;
 
 pub use crew::Crew;
 pub use decision::{Listen, Net};

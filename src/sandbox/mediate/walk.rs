@@ -106,5 +106,4 @@ fn names(path: &[u8]) -> VecDeque<Vec<u8>> {
 }
 
 #[cfg(test)]
-#[path = "walk/tests.rs"]
 mod tests;

@@ -68,9 +68,9 @@ fn fits(schema: &Value, value: &Value, root: &Value) -> bool {
                 && pattern.is_none_or(|pattern| matches(pattern, text))
         }
         Value::Number(n) => {
-            let n = n.as_i64().unwrap();
-            schema.get("minimum").is_none_or(|least| n >= least.as_i64().unwrap())
-                && schema.get("maximum").is_none_or(|most| n <= most.as_i64().unwrap())
+            let n = n.as_f64().unwrap();
+            schema.get("minimum").is_none_or(|least| n >= least.as_f64().unwrap())
+                && schema.get("maximum").is_none_or(|most| n <= most.as_f64().unwrap())
         }
         Value::Array(list) => schema
             .get("items")

@@ -19,7 +19,7 @@ impl View for Table {
         Ok(String::new())
     }
     fn workdir(&self) -> Result<String, Errno> {
-        Ok("/work".into())
+        Ok("/yard".into())
     }
     fn above(&self, folder: &String) -> Result<String, Errno> {
         Ok(folder
@@ -40,20 +40,20 @@ impl View for Table {
 
 fn files() -> Table {
     Table(BTreeMap::from([
-        ("/work", Entry::Folder),
-        ("/work/s", Entry::Leaf),
-        ("/work/deep", Entry::Folder),
-        ("/work/deep/s", Entry::Leaf),
-        ("/work/up", Entry::Link("../run/s")),
-        ("/work/over", Entry::Link("/run/s")),
-        ("/work/round", Entry::Link("round")),
-        ("/work/empty", Entry::Link("")),
+        ("/yard", Entry::Folder),
+        ("/yard/s", Entry::Leaf),
+        ("/yard/deep", Entry::Folder),
+        ("/yard/deep/s", Entry::Leaf),
+        ("/yard/up", Entry::Link("../run/s")),
+        ("/yard/over", Entry::Link("/run/s")),
+        ("/yard/round", Entry::Link("round")),
+        ("/yard/empty", Entry::Link("")),
         ("/run", Entry::Folder),
         ("/run/s", Entry::Leaf),
         ("/proc", Entry::Folder),
         ("/proc/self", Entry::Link("7")),
         ("/proc/7", Entry::Folder),
-        ("/proc/7/cwd", Entry::Jump("/work")),
+        ("/proc/7/cwd", Entry::Jump("/yard")),
         ("/proc/7/root", Entry::Jump("")),
     ]))
 }
@@ -61,17 +61,17 @@ fn files() -> Table {
 #[test]
 fn every_kind_of_name_leads_where_the_caller_means() {
     for (path, place) in [
-        ("/work/s", "/work/s"),
-        ("s", "/work/s"),
-        ("./deep/../s", "/work/s"),
-        ("//work///deep/s", "/work/deep/s"),
+        ("/yard/s", "/yard/s"),
+        ("s", "/yard/s"),
+        ("./deep/../s", "/yard/s"),
+        ("//yard///deep/s", "/yard/deep/s"),
         ("up", "/run/s"),
-        ("/work/over", "/run/s"),
+        ("/yard/over", "/run/s"),
         ("../../../run/s", "/run/s"),
-        ("/proc/self/cwd/s", "/work/s"),
+        ("/proc/self/cwd/s", "/yard/s"),
         ("/proc/self/cwd/../run/s", "/run/s"),
         ("/proc/self/root/run/s", "/run/s"),
-        ("/work/deep/", "/work/deep"),
+        ("/yard/deep/", "/yard/deep"),
         ("/", ""),
     ] {
         assert_eq!(walk(path.as_bytes(), &files()).as_deref(), Ok(place), "{path}");
@@ -83,11 +83,11 @@ fn what_leads_nowhere_has_the_kernels_error() {
     for (path, errno) in [
         ("", Errno::ENOENT),
         ("/none", Errno::ENOENT),
-        ("/work/empty", Errno::ENOENT),
-        ("/work/s/more", Errno::ENOTDIR),
-        ("/work/s/", Errno::ENOTDIR),
-        ("/work/s/..", Errno::ENOTDIR),
-        ("/work/over/.", Errno::ENOTDIR),
+        ("/yard/empty", Errno::ENOENT),
+        ("/yard/s/more", Errno::ENOTDIR),
+        ("/yard/s/", Errno::ENOTDIR),
+        ("/yard/s/..", Errno::ENOTDIR),
+        ("/yard/over/.", Errno::ENOTDIR),
         ("round", Errno::ELOOP),
     ] {
         assert_eq!(walk(path.as_bytes(), &files()), Err(errno), "{path:?}");
