@@ -16,5 +16,6 @@ mod place;
 mod port;
 mod records;
 mod starting;
+mod suspend;
 mod turn;
 mod wrong;

@@ -115,6 +115,7 @@ static int attach(char **argv, const char *url, int count, char **words) {
         if (key == 'q') return 7;
         if (key == 'w') wander();
         if (key == 't') retitle(argv);
+        if (key == 'z') raise(SIGTSTP), tcsetattr(0, TCSANOW, &raw), printf("CLIENT BACK\r\n"), fflush(stdout);
         if (key == 3 && !is("stubborn")) return 0;
     }
     return 9;
