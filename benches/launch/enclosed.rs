@@ -112,6 +112,7 @@ pub fn connecting() -> Outcome {
         closed: Vec::new(),
         granted: Vec::new(),
         diag,
+        refusals: None,
     };
     mediate::start(listener, rules)?;
     let sandbox = release(jailed, &subject)?;

@@ -57,12 +57,16 @@ pub fn inlets(policy: &Policy) -> Vec<Port> {
 /// Takes the held sandbox's listeners, and says where each goes.
 pub struct Mediation {
     routes: Vec<Route>,
+    refusals: Option<Arc<mediate::Refusals>>,
 }
 
 impl Mediation {
-    /// Nothing yet.
-    pub fn new() -> Mediation {
-        Mediation { routes: Vec::new() }
+    /// Nothing yet; what the mediators of this launch refuse is told to the file.
+    pub fn new(refused: Option<AbsPath>) -> Mediation {
+        Mediation {
+            routes: Vec::new(),
+            refusals: refused.map(|file| Arc::new(mediate::Refusals::to(file))),
+        }
     }
 
     /// The broker, this machine's opened ports, published ports and the mediator of one sandbox. A port in `joined`
@@ -90,6 +94,7 @@ impl Mediation {
                 closed: policy.network.closed_ports.clone(),
                 granted: sockets.map(|bind| bind.source.clone()).collect(),
                 diag,
+                refusals: self.refusals.clone(),
             };
             mediate::start(listener, rules).map_err(MediationError::Thread)?;
         }

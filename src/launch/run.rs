@@ -94,7 +94,7 @@ pub fn enclosed(
         first: jailed.facts.first.get(),
         command: jailed.facts.command.get(),
     });
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(setting.refused(&run_name(launch)));
     mediation.add(&mut jailed, policy, log.as_ref().map(|log| (launch, log)), None)?;
     if let Some(door) = jailed.door.take() {
         mediation.publish(outside, &Arc::new(door));
@@ -187,11 +187,16 @@ fn tidy(log: &AbsPath, setting: &Setting) {
     }
 }
 
+/// What the files of one command's launch are called by.
+pub fn run_name(launch: &LaunchId) -> String {
+    format!("run-{launch}")
+}
+
 fn network_log(launch: &LaunchId, policy: &Policy, setting: &Setting) -> Result<Option<AbsPath>, Fault> {
     if inlets(policy).is_empty() {
         return Ok(None);
     }
     let store = Store::open(&setting.dirs)?;
-    let path = store.logs().network(&format!("run-{launch}"));
+    let path = store.logs().network(&run_name(launch));
     path.map(Some).map_err(|source| MediationError::Name(source).into())
 }

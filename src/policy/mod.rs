@@ -11,6 +11,7 @@ mod live;
 mod memory;
 pub mod net;
 pub mod profile;
+pub mod remedy;
 mod remembered;
 mod resolve;
 mod split;

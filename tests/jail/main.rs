@@ -15,6 +15,7 @@ mod network;
 mod pane;
 mod place;
 mod processes;
+mod profiles;
 mod protected;
 mod refusal;
 mod sockets;

@@ -77,11 +77,7 @@ impl Caller {
     /// A socket file as the caller would find it, pinned, and an address that names exactly it.
     pub fn pin(&self, path: &Path) -> Result<(Vec<u8>, OwnedFd), Errno> {
         let root = self.open("root")?;
-        let path = if path.is_absolute() {
-            path.to_owned()
-        } else {
-            self.workdir()?.join(path)
-        };
+        let path = self.absolute(path)?;
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_IN_ROOT);
@@ -96,6 +92,15 @@ impl Caller {
     /// Which file a pinned socket file is, by the caller's mounts.
     pub fn socket_file(&self, pinned: &OwnedFd) -> Result<SocketFile, Errno> {
         socket_file(pinned, &format!("/proc/{}/mountinfo", self.tid))
+    }
+
+    /// The path from the root on, as the caller means it.
+    pub fn absolute(&self, path: &Path) -> Result<PathBuf, Errno> {
+        Ok(if path.is_absolute() {
+            path.to_owned()
+        } else {
+            self.workdir()?.join(path)
+        })
     }
 
     fn workdir(&self) -> Result<PathBuf, Errno> {

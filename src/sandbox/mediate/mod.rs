@@ -7,6 +7,9 @@
 mod caller;
 mod destination;
 mod diag;
+mod refusals;
+
+pub use refusals::{Refusal, Refusals, What};
 
 use crate::base::{AbsPath, Port};
 use caller::Caller;
@@ -32,6 +35,8 @@ pub struct Rules {
     pub granted: Vec<AbsPath>,
     /// A sock_diag socket of the sandbox's network namespace.
     pub diag: OwnedFd,
+    /// Where refusals are told.
+    pub refusals: Option<Arc<Refusals>>,
 }
 
 /// Serves one sandbox on a thread of its own until nothing in it is left.
@@ -42,6 +47,7 @@ pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<()> {
         closed: rules.closed,
         granted,
         diag: rules.diag,
+        refusals: rules.refusals,
         blocking: AtomicUsize::new(0),
     });
     std::thread::Builder::new()
@@ -63,7 +69,18 @@ struct Mediator {
     closed: Vec<Port>,
     granted: Vec<SocketFile>,
     diag: OwnedFd,
+    refusals: Option<Arc<Refusals>>,
     blocking: AtomicUsize,
+}
+
+impl Mediator {
+    fn refused(&self, what: impl FnOnce() -> Option<What>) {
+        if let Some(refusals) = &self.refusals
+            && let Some(what) = what()
+        {
+            refusals.note(what);
+        }
+    }
 }
 
 fn serve(mediator: &Arc<Mediator>) {
@@ -132,13 +149,21 @@ fn prepare(mediator: &Mediator, id: u64, caller: &Caller) -> Result<Job, Errno> 
     }
     let destination = Destination::parse(&address)?;
     if let Verdict::Refuse(errno) = decide(&mediator.closed, &destination) {
+        if let Destination::Internet { port } = destination {
+            mediator.refused(|| Some(What::Port(port)));
+        }
         return Err(errno);
     }
     match destination {
         Destination::Path(path) => {
-            let (address, pinned) = caller.pin(&path)?;
+            let (address, pinned) = caller.pin(&path).inspect_err(|errno| {
+                if *errno == Errno::ENOENT && path.is_absolute() {
+                    mediator.refused(|| Some(What::Invisible(path.clone())));
+                }
+            })?;
             let file = caller.socket_file(&pinned)?;
             if let Verdict::Refuse(errno) = decide_file(file, &mediator.granted, &diag::bound(&mediator.diag)?) {
+                mediator.refused(|| caller.absolute(&path).ok().map(What::Socket));
                 return Err(errno);
             }
             Ok(Job {
