@@ -8,8 +8,8 @@ use crate::policy::remedy::Remedy;
 use std::process::ExitCode;
 
 /// What no log can have.
-const UNSEEN: &str =
-    "files that are not granted are not there inside, and nobody hears of it: `pinfold why PATH` answers for one";
+const UNSEEN: &str = "files that are not granted are not there inside, and protected ones are read-only: nobody hears of it when a \
+                      program runs into that. `pinfold why PATH` answers for one";
 
 /// Exit 0 if there is something to tell.
 pub fn run(named: Option<&str>, as_json: bool) -> Outcome {
@@ -45,6 +45,13 @@ pub fn run(named: Option<&str>, as_json: bool) -> Outcome {
     }
     if denials.denied.is_empty() {
         say("  nothing that a log has");
+    }
+    for path in &denials.changed {
+        say(format_args!(
+            "\n  {}: it is protected, was not there before, and was made",
+            visible(path.as_path())
+        ));
+        say("    look at it before you use it");
     }
     if denials.cut {
         say("\n  and more than is told here");

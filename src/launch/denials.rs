@@ -2,7 +2,7 @@
 
 use super::Setting;
 use crate::base::regular;
-use crate::base::{Explain, Fault, Kind, Port};
+use crate::base::{AbsPath, Explain, Fault, Kind, Port};
 use crate::policy::remedy::{self, Remedy};
 use crate::sandbox::mediate::{Refusal, What};
 use crate::state::{Logs, Store};
@@ -34,6 +34,8 @@ pub struct Denied {
 pub struct Denials {
     pub launch: String,
     pub denied: Vec<Denied>,
+    /// Protected paths that were not there before the launch and were after it: not refused, and to be looked at.
+    pub changed: Vec<AbsPath>,
     /// Whether there was more than is told.
     pub cut: bool,
 }
@@ -74,6 +76,14 @@ pub fn last(named: Option<&str>, setting: &Setting) -> Result<Denials, Fault> {
     let store = Store::open(&setting.dirs)?;
     let logs = store.logs();
     let sessions = logs.newest_first()?;
+    let records = store.list()?.records;
+    let of = |session: &str| {
+        let record = records.iter().find(|record| record.session_name == session);
+        Denials {
+            changed: record.map(|record| record.changed.clone()).unwrap_or_default(),
+            ..of(session, logs)
+        }
+    };
     if let Some(named) = named {
         let exact = |session: &&String| session.as_str() == named || session.ends_with(&format!("-{named}"));
         let fits: Vec<&String> = match sessions.iter().find(exact) {
@@ -81,12 +91,12 @@ pub fn last(named: Option<&str>, setting: &Setting) -> Result<Denials, Fault> {
             None => sessions.iter().filter(|session| session.contains(named)).collect(),
         };
         return match fits.as_slice() {
-            [session] => Ok(of(session, logs)),
+            [session] => Ok(of(session)),
             [] => Err(NoLaunch::Unknown(named.to_owned()).into()),
             _ => Err(NoLaunch::Several(named.to_owned()).into()),
         };
     }
-    let all = sessions.iter().map(|session| of(session, logs));
+    let all = sessions.iter().map(|session| of(session));
     let found = all.into_iter().find(|denials| !denials.denied.is_empty());
     found.ok_or_else(|| NoLaunch::None.into())
 }
@@ -113,6 +123,7 @@ fn of(session: &str, logs: &Logs) -> Denials {
     Denials {
         launch: session.to_owned(),
         denied,
+        changed: Vec::new(),
         cut,
     }
 }
