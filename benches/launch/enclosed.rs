@@ -119,6 +119,7 @@ pub fn connecting() -> Outcome {
         granted: Vec::new(),
         inside: mediate::Inside::Namespace,
         diag,
+        refusals: None,
     };
     let _crew = mediate::start(listener, rules)?;
     let sandbox = release(jailed, &subject)?;

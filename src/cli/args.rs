@@ -255,11 +255,15 @@ pub struct Explain {
 /// One question to the policy.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pinfold why ~/.ssh/id_ed25519\n  pinfold why api.openai.com:443 --profile opencode-server\n  pinfold why /var/run/docker.sock"
+    after_help = "Examples:\n  pinfold why ~/.ssh/id_ed25519\n  pinfold why api.openai.com:443 --profile opencode-server\n  pinfold why /var/run/docker.sock\n  pinfold why --last                 what was refused in the last launch, and the smallest grant for each"
 )]
 pub struct Why {
     /// A path, a host with or without a port, or a socket's path
-    pub subject: OsString,
+    #[arg(required_unless_present = "last")]
+    pub subject: Option<OsString>,
+    /// What was refused while a launch ran: in the last one in which anything was, or in the one named
+    #[arg(long, value_name = "LAUNCH", num_args = 0..=1, conflicts_with = "subject")]
+    pub last: Option<Option<String>>,
     #[command(flatten)]
     pub grants: Grants,
     #[command(flatten)]

@@ -20,6 +20,7 @@ mod start;
 mod start_up;
 mod status;
 mod why;
+mod why_last;
 mod wish;
 
 use crate::base::Fault;

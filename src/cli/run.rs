@@ -3,9 +3,10 @@
 use super::Outcome;
 use super::args::Run;
 use super::output::{say, say_json, tell};
+use super::why_last::hint;
 use crate::base::text::visible;
 use crate::base::{Explain, Kind};
-use crate::launch::run::{Progress, dry_run, line};
+use crate::launch::run::{Progress, dry_run, line, run_name};
 use crate::launch::{Setting, Wish};
 use crate::policy::{Policy, Topic, explain};
 use crate::sandbox::{Exit, describe};
@@ -38,10 +39,12 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
     if args.dry_run {
         return show_plan(&wish, args.command, &setting, args.json);
     }
+    let mut launched = None;
     let exit = line(&wish, args.command, &setting, &mut |progress| {
         match &progress {
             Progress::Resolved(policy) => warnings(policy),
             Progress::Changed(paths) => warn(paths),
+            Progress::Held { launch, .. } => launched = Some(run_name(launch)),
             _ => {}
         }
         if let Some(status) = status.as_mut() {
@@ -59,6 +62,9 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         say_json(&serde_json::json!({
             "ok": false, "errorKind": "not-found", "message": format!("the command cannot be run inside: {}", errno.desc()),
         }));
+    }
+    if let (Some(session), 1..) = (launched, exit.status()) {
+        hint(&session, &setting);
     }
     Ok(passed_on(exit, &program))
 }

@@ -88,7 +88,7 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
         door: Doors::None,
     };
     let mut jailed = spawn(policy, order)?;
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(None);
     let log = capture.network_log.map(|path| (&launch, path));
     mediation.add(&mut jailed, policy, log, None).map_err(other)?;
     let _traffic = mediation.start().map_err(other)?;

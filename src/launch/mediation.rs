@@ -61,6 +61,7 @@ pub fn inlets(policy: &Policy) -> Vec<Port> {
 pub struct Mediation {
     routes: Vec<Route>,
     mediators: Vec<mediate::Crew>,
+    refusals: Option<Arc<mediate::Refusals>>,
 }
 
 /// What serves sandboxes; dropped, it stops.
@@ -70,11 +71,12 @@ pub struct Serving {
 }
 
 impl Mediation {
-    /// Nothing yet.
-    pub fn new() -> Mediation {
+    /// Nothing yet; what the mediators of this launch refuse is told to the file.
+    pub fn new(refused: Option<AbsPath>) -> Mediation {
         Mediation {
             routes: Vec::new(),
             mediators: Vec::new(),
+            refusals: refused.map(|file| Arc::new(mediate::Refusals::to(file))),
         }
     }
 
@@ -109,6 +111,7 @@ impl Mediation {
                     granted,
                     inside: mediate::Inside::Namespace,
                     diag,
+                    refusals: self.refusals.clone(),
                 },
                 Mode::Reduced => {
                     let detour = log.map(|(launch, path)| self.serve_broker(policy, launch, path));
@@ -119,6 +122,7 @@ impl Mediation {
                         granted,
                         inside: held_by(jailed.facts.first)?,
                         diag,
+                        refusals: self.refusals.clone(),
                     }
                 }
             };

@@ -106,7 +106,7 @@ pub fn enclosed(
         command: jailed.facts.command.get(),
         given: &jailed.facts.given,
     });
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(setting.refused(&run_name(launch)));
     mediation.add(&mut jailed, &policy, log.as_ref().map(|log| (launch, log)), None)?;
     let door = jailed.door.take().map(Arc::new);
     if let Some(door) = &door {
@@ -202,11 +202,16 @@ fn tidy(log: &AbsPath, setting: &Setting) {
     }
 }
 
+/// What the files of one command's launch are called by.
+pub fn run_name(launch: &LaunchId) -> String {
+    format!("run-{launch}")
+}
+
 fn network_log(launch: &LaunchId, policy: &Policy, setting: &Setting) -> Result<Option<AbsPath>, Fault> {
     if inlets(policy).is_empty() {
         return Ok(None);
     }
     let store = Store::open(&setting.dirs)?;
-    let path = store.logs().network(&format!("run-{launch}"));
+    let path = store.logs().network(&run_name(launch));
     path.map(Some).map_err(|source| MediationError::Name(source).into())
 }

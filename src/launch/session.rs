@@ -63,16 +63,10 @@ pub fn line(
     claim.update(|record| {
         record_start(record, &pair, &logs, [&server.facts, &client.facts], begun);
         record.weakened = weakened(wish.on_failure());
-        record.allow_missing = pair
-            .server
-            .weakened
-            .iter()
-            .map(|one| one.full_name().to_owned())
-            .collect();
     })?;
     tell(Progress::Held(&pair.server));
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(setting.refused(&record.session_name));
     mediation.add(
         &mut server,
         &pair.server,

@@ -178,13 +178,19 @@ impl Wish {
             block_net: self.block_net,
             env: self.env.iter().map(|text| env_wish(text)).collect(),
             added_env: additions.environment,
-            variables: additions.variables,
+            variables: additions.variables.into_iter().chain([kept(setting)]).collect(),
             own_folders: setting.own_folders(),
             own_program: Some(setting.program.clone()),
             // Parsed when they were typed; a record that names another promise weakens nothing.
             allow_missing: self.allow_missing.iter().filter_map(|name| name.parse().ok()).collect(),
         })
     }
+}
+
+/// Where profiles keep what programs in sandboxes write and find again: apart from the folders that the same programs use
+/// outside, so that nothing made inside is run or trusted there.
+fn kept(setting: &Setting) -> (String, PathBuf) {
+    ("PINFOLD_KEPT".into(), setting.dirs.data.as_path().join("kept"))
 }
 
 fn env_wish(text: &OsStr) -> EnvWish {

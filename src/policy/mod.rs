@@ -12,6 +12,7 @@ mod memory;
 pub mod net;
 pub mod profile;
 mod reduced;
+pub mod remedy;
 mod remembered;
 mod resolve;
 mod split;

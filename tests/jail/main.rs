@@ -19,6 +19,7 @@ mod network;
 mod pane;
 mod place;
 mod processes;
+mod profiles;
 mod protected;
 mod races;
 mod refusal;

@@ -55,7 +55,7 @@ pub enum ProfileError {
     #[error("profiles extend each other more than {0} deep")]
     Deep(usize),
     #[error("the table of profile keys or groups is damaged: {0}")]
-    Keys(serde_json::Error),
+    Keys(String),
 }
 
 fn wanted_by(by: &Option<String>) -> String {

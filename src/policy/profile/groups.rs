@@ -30,8 +30,8 @@ pub(super) fn expand(profile: &mut Profile) -> Result<(), ProfileError> {
     if profile.groups.is_empty() {
         return Ok(());
     }
-    let table: Table =
-        serde_json::from_str(include_str!("../../../profiles/groups.json")).map_err(ProfileError::Keys)?;
+    let table: Table = serde_json::from_str(include_str!("../../../profiles/groups.json"))
+        .map_err(|error| ProfileError::Keys(error.to_string()))?;
     for named in std::mem::take(&mut profile.groups) {
         let Some(group) = table.groups.get(&named.text) else {
             return Err(ProfileError::Group {

@@ -4,6 +4,7 @@ use super::ProfileError;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The table of known keys.
 #[derive(Debug, Deserialize)]
@@ -42,9 +43,11 @@ pub(super) enum Known<'a> {
 }
 
 impl Keys {
-    /// Parses the embedded table.
-    pub fn parse() -> Result<Keys, ProfileError> {
-        serde_json::from_str(include_str!("../../../profiles/keys.json")).map_err(ProfileError::Keys)
+    /// The embedded table, parsed once: a profile is made of several files.
+    pub fn parse() -> Result<&'static Keys, ProfileError> {
+        static TABLE: LazyLock<Result<Keys, serde_json::Error>> =
+            LazyLock::new(|| serde_json::from_str(include_str!("../../../profiles/keys.json")));
+        TABLE.as_ref().map_err(|error| ProfileError::Keys(error.to_string()))
     }
 
     /// What the key with this full name is for.

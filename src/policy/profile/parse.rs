@@ -26,7 +26,7 @@ pub(super) fn parse(name: &str, file: &Path, bytes: &[u8]) -> Result<Parsed, Pro
     };
     let mut parsed = Parsed { profile, extends: None };
     let root = Reader {
-        keys: &keys,
+        keys,
         file,
         source: name,
         key: String::new(),

@@ -70,7 +70,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     protection.narrowed();
     let protected = protection.finish();
     let mut notes = profile.notes.clone();
-    let environment = environment::resolve(profile, request, host, &mut notes)?;
+    let environment = environment::resolve(profile, request, host, &variables, &mut notes)?;
     let network = network::resolve(profile, request, &mut notes)?;
     let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
     let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();

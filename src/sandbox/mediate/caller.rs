@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 use std::cell::OnceCell;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
 
 /// Largest sockaddr (struct sockaddr_storage).
 const LARGEST: u64 = 128;
@@ -122,6 +123,15 @@ impl Caller {
 
     fn status(&self) -> Result<Vec<u8>, Errno> {
         std::fs::read(format!("/proc/{}/status", self.tid)).map_err(|_| Errno::ESRCH)
+    }
+
+    /// The path from the root on, as the caller means it, for messages.
+    pub fn absolute(&self, path: &Path) -> Result<PathBuf, Errno> {
+        if path.is_absolute() {
+            return Ok(path.to_owned());
+        }
+        let workdir = std::fs::read_link(format!("/proc/{}/cwd", self.tid)).map_err(|_| Errno::ESRCH)?;
+        Ok(workdir.join(path))
     }
 
     /// `root` or `cwd` of the caller.

@@ -6,13 +6,18 @@ use super::decision::{Act, Kind, Net, Verdict, decide};
 use super::destination::Destination;
 use super::detour::Detour;
 use super::known::{Known, Target};
+use super::refusals::{Refusals, What};
 use super::request::{Area, HEADER, Parts, Request, SENT_AT, pieces, rights};
 use super::view;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{SockType, getsockopt, sockopt};
+use std::ffi::OsStr;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of one send that are copied. A stream then takes the rest in a next call, as it may always have to; no Unix
 /// datagram can be longer, since a socket's buffer is smaller.
@@ -24,6 +29,8 @@ pub struct Judge {
     pub net: Net,
     pub detour: Option<Detour>,
     pub known: Known,
+    /// Where refusals are told.
+    pub refusals: Option<Arc<Refusals>>,
     /// The sandbox's root.
     pub root: std::sync::OnceLock<OwnedFd>,
 }
@@ -162,6 +169,10 @@ impl Judge {
         };
         let verdict = decide(&self.net, act, kind, &destination);
         match (verdict, &destination) {
+            (Verdict::Refuse(errno), Destination::Internet { port, .. }) => {
+                self.note(|| Some(What::Port(*port)));
+                Err(errno)
+            }
             (Verdict::Refuse(errno), _) => Err(errno),
             // The supervisor would make the file, with its own rights and in its own view.
             (Verdict::CarryOut, Destination::Path(_)) if act != Act::Listen => Err(Errno::EACCES),
@@ -171,10 +182,18 @@ impl Judge {
                 Ok((address.to_vec(), None))
             }
             (Verdict::IfKnown, Destination::Path(path)) => {
-                let (address, pinned) = self.pin(path, caller)?;
+                let (address, pinned) = self.pin(path, caller).inspect_err(|errno| {
+                    self.note(|| refused(*errno, Path::new(OsStr::from_bytes(path)), caller));
+                })?;
                 Ok((address, Some(pinned)))
             }
             (Verdict::IfKnown, _) => Err(Errno::EACCES),
+        }
+    }
+
+    fn note(&self, what: impl FnOnce() -> Option<What>) {
+        if let (Some(refusals), Some(what)) = (&self.refusals, self.refusals.as_ref().and_then(|_| what())) {
+            refusals.note(what);
         }
     }
 
@@ -197,6 +216,15 @@ impl Judge {
         let name = format!("/proc/self/fd/{}", pinned.as_raw_fd());
         let family = u16::try_from(libc::AF_UNIX).map_err(|_| Errno::EINVAL)?;
         Ok(([&family.to_ne_bytes()[..], name.as_bytes(), &[0]].concat(), pinned))
+    }
+}
+
+/// What was not reached, in the words of the log: a socket that is there and is nobody's to use, or one that is not visible.
+fn refused(errno: Errno, path: &Path, caller: &Caller) -> Option<What> {
+    match errno {
+        Errno::EACCES => caller.absolute(path).ok().map(What::Socket),
+        Errno::ENOENT if path.is_absolute() => Some(What::Invisible(path.to_owned())),
+        _ => None,
     }
 }
 

@@ -12,6 +12,7 @@ mod detour;
 mod diag;
 mod job;
 mod known;
+mod refusals;
 pub mod request;
 mod view;
 pub mod walk;
@@ -20,6 +21,7 @@ pub use crew::Crew;
 pub use decision::{Listen, Net};
 pub use detour::Detour;
 pub use known::Inside;
+pub use refusals::{Refusal, Refusals, What};
 
 use crate::base::AbsPath;
 use caller::{Caller, Last};
@@ -29,7 +31,7 @@ use known::Known;
 use nix::errno::Errno;
 use request::Request;
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// What is decided by.
 #[derive(Debug)]
@@ -43,6 +45,8 @@ pub struct Rules {
     pub inside: Inside,
     /// A sock_diag socket of the network namespace that the sandbox stands in.
     pub diag: OwnedFd,
+    /// Where refusals are told.
+    pub refusals: Option<Arc<Refusals>>,
 }
 
 /// Serves one sandbox on threads of its own until nothing in it is left, or until what comes back is dropped.
@@ -55,6 +59,7 @@ pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<Crew> {
             net: rules.net,
             detour: rules.detour,
             known: Known::new(&rules.granted, rules.inside, rules.diag)?,
+            refusals: rules.refusals,
             root: OnceLock::new(),
         },
     })

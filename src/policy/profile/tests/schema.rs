@@ -95,7 +95,7 @@ fn fits(schema: &Value, value: &Value, root: &Value) -> bool {
     }
 }
 
-/// The three patterns of the table.
+/// The patterns of the table.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern {
         "^[^/]+$" => !text.is_empty() && !text.contains('/'),
@@ -103,6 +103,7 @@ fn matches(pattern: &str, text: &str) -> bool {
             let digits = text.strip_suffix(['K', 'M', 'G']).unwrap_or(text);
             digits.parse::<u64>().is_ok_and(|number| number > 0)
         }
+        "^[0-9]+([.][0-9]{1,3})?$" => crate::policy::parse_processors(text).is_some(),
         promise if promise.starts_with("^([Pp][1-7]|files|") => text.parse::<crate::policy::Promise>().is_ok(),
         other => panic!("{other}"),
     }

@@ -18,6 +18,7 @@ fn judge() -> Judge {
     let diag = crate::sandbox::layers::network::diag().unwrap();
     Judge {
         detour: None,
+        refusals: None,
         net: Net::Private {
             closed: vec![Port::new(CLOSED).unwrap()],
         },
