@@ -5,7 +5,7 @@ use super::args::Doctor;
 use super::output::{say, say_json};
 use crate::base::text::visible;
 use crate::launch::Setting;
-use crate::launch::doctor::{Diagnosis, LayerRow, ProbeRow, PromiseRow, State, examine};
+use crate::launch::doctor::{Diagnosis, LayerRow, ProbeRow, PromiseRow, Reduced, State, examine};
 use crate::verify::probe::{self, Tried, Verdict};
 use std::process::ExitCode;
 
@@ -42,8 +42,11 @@ fn text(diagnosis: &Diagnosis) -> Vec<String> {
     lines.extend(launch(diagnosis));
     lines.push("\npromises".into());
     lines.extend(diagnosis.promises.iter().map(promise));
-    lines.push("\nattempts to escape, outside and inside".into());
-    lines.extend(diagnosis.probes.iter().map(attempt));
+    if diagnosis.reduced.is_none() {
+        lines.push("\nattempts to escape, outside and inside".into());
+        lines.extend(diagnosis.probes.iter().map(attempt));
+    }
+    lines.extend(diagnosis.reduced.iter().flat_map(reduced));
     lines.extend(
         diagnosis
             .problem
@@ -51,6 +54,24 @@ fn text(diagnosis: &Diagnosis) -> Vec<String> {
             .map(|problem| format!("\n{}", visible(problem))),
     );
     lines.push(format!("\n{}, in {} ms", summary(diagnosis), diagnosis.took_ms));
+    lines
+}
+
+/// What is left without namespaces.
+fn reduced(found: &Reduced) -> Vec<String> {
+    let mut lines = vec!["\nreduced mode: what a launch keeps here that is allowed to go without".into()];
+    lines.extend(found.lost.iter().map(|row| {
+        let name = row.promise.full_name();
+        format!("  missing   {name:18} {}", row.why)
+    }));
+    let kept = found
+        .promises
+        .iter()
+        .filter(|row| !found.lost.iter().any(|lost| lost.promise == row.promise));
+    lines.extend(kept.map(promise));
+    lines.push("\nattempts to escape from it, outside and inside".into());
+    lines.extend(found.probes.iter().map(attempt));
+    lines.extend(found.problem.as_ref().map(|problem| format!("\n{}", visible(problem))));
     lines
 }
 

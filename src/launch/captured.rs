@@ -2,15 +2,16 @@
 
 use super::Setting;
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
+use super::enclose::{EncloseError, Enclosed, enclose};
 use super::mediation::{Mediation, inlets};
 use super::run::RunError;
 use super::session::expectation;
 use super::subject::handed_out;
 use super::watch::Watch;
-use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId, Port};
+use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
 use crate::sandbox::door::DoorGone;
-use crate::sandbox::{Doors, Exit, Order, SpawnError, Stream, spawn};
+use crate::sandbox::{Doors, Exit, Order, Stream};
 use crate::verify::{NetSubject, Report, held};
 use nix::fcntl::OFlag;
 use std::ffi::OsString;
@@ -38,13 +39,15 @@ pub struct Captured {
     pub output: Vec<u8>,
     /// The verification before release.
     pub report: Report,
+    /// What it was held by: in reduced mode not what was asked for.
+    pub policy: Policy,
 }
 
 /// Why there is nothing to read.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     #[error(transparent)]
-    Spawn(#[from] SpawnError),
+    Enclose(#[from] EncloseError),
     #[error("the command was not released, because verification failed: {}", Unconfined::of(.0).0)]
     NotVerified(Report),
     #[error("a stream for the command cannot be made ({0})")]
@@ -56,7 +59,7 @@ pub enum CaptureError {
 impl Explain for CaptureError {
     fn kind(&self) -> Kind {
         match self {
-            CaptureError::Spawn(error) => error.kind(),
+            CaptureError::Enclose(error) => error.kind(),
             CaptureError::NotVerified(_) => Kind::Unconfined,
             CaptureError::Stream(_) => Kind::Startup,
             CaptureError::Other(fault) => fault.kind(),
@@ -64,7 +67,7 @@ impl Explain for CaptureError {
     }
     fn hint(&self) -> Option<String> {
         match self {
-            CaptureError::Spawn(error) => error.hint(),
+            CaptureError::Enclose(error) => error.hint(),
             CaptureError::Other(fault) => fault.hint(),
             _ => None,
         }
@@ -79,24 +82,31 @@ fn other(error: impl Explain + 'static) -> CaptureError {
 /// and after.
 pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Result<Captured, CaptureError> {
     let launch = LaunchId::fresh();
-    let (streams, reader) = streams(&capture)?;
-    let inlets: Vec<Port> = capture.network_log.map(|_| inlets(policy)).unwrap_or_default();
-    let order = Order {
-        argv: capture.argv,
-        streams,
-        inlets,
-        door: Doors::None,
+    let (streams, reader) = Streams::new(&capture)?;
+    let order = |policy: &Policy| {
+        Ok::<_, Fault>(Order {
+            argv: capture.argv.clone(),
+            streams: streams.each()?,
+            inlets: capture.network_log.map(|_| inlets(policy)).unwrap_or_default(),
+            door: Doors::None,
+        })
     };
-    let mut jailed = spawn(policy, order)?;
+    let Enclosed {
+        mut jailed,
+        policy,
+        room: _room,
+    } = enclose(&launch, policy, order, setting)?;
+    // Our own copy would keep the output open.
+    drop(streams);
     let mut mediation = Mediation::new(None);
     let log = capture.network_log.map(|path| (&launch, path));
-    mediation.add(&mut jailed, policy, log, None).map_err(other)?;
+    mediation.add(&mut jailed, &policy, log, None).map_err(other)?;
     let _traffic = mediation.start().map_err(other)?;
     let network = NetSubject {
         handed_out: handed_out(&jailed.facts),
         ..NetSubject::default()
     };
-    let subject = expectation(&jailed, policy, network).map_err(CaptureError::Other)?;
+    let subject = expectation(&jailed, &policy, network).map_err(CaptureError::Other)?;
     let passed = held(&subject).map_err(CaptureError::NotVerified)?;
     let report = passed.report().clone();
     let running = jailed.release(passed).map_err(other)?;
@@ -108,28 +118,47 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
     running.end();
     let output = output.join().unwrap_or_default();
     match outcome {
-        Outcome::Ended(_, exit) => Ok(Captured { exit, output, report }),
+        Outcome::Ended(_, exit) => Ok(Captured {
+            exit,
+            output,
+            report,
+            policy,
+        }),
         Outcome::Unconfined(report) => Err(other(Unconfined::of(&report))),
         Outcome::DoorGone => Err(other(DoorGone)),
         Outcome::Broken(errno) => Err(other(RunError::Broken(errno))),
     }
 }
 
-/// The command's streams, and our end of its output.
-fn streams(capture: &Capture<'_>) -> Result<([Stream; 3], OwnedFd), CaptureError> {
-    let failed = |errno: nix::errno::Errno| CaptureError::Stream(errno.into());
-    let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
-    let null = || {
-        let mode = nix::sys::stat::Mode::empty();
-        nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, mode).map_err(failed)
-    };
-    let input = if capture.input.is_empty() {
-        null()?
-    } else {
-        memory(&capture.input).map_err(CaptureError::Stream)?
-    };
-    // A terminal of the sandbox's own, which nobody reads: it is there to be tried.
-    Ok(([Stream::File(input), Stream::File(writer), Stream::Terminal], reader))
+/// Where the command reads and writes.
+struct Streams {
+    input: OwnedFd,
+    output: OwnedFd,
+}
+
+impl Streams {
+    /// With our end of the output.
+    fn new(capture: &Capture<'_>) -> Result<(Streams, OwnedFd), CaptureError> {
+        let failed = |errno: nix::errno::Errno| CaptureError::Stream(errno.into());
+        let (reader, output) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
+        let input = if capture.input.is_empty() {
+            let mode = nix::sys::stat::Mode::empty();
+            nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, mode).map_err(failed)?
+        } else {
+            memory(&capture.input).map_err(CaptureError::Stream)?
+        };
+        Ok((Streams { input, output }, reader))
+    }
+
+    /// Those of one order. The third is a terminal of the sandbox's own, which nobody reads: it is there to be tried.
+    fn each(&self) -> Result<[Stream; 3], CaptureError> {
+        let copy = |file: &OwnedFd| file.try_clone().map_err(CaptureError::Stream);
+        Ok([
+            Stream::File(copy(&self.input)?),
+            Stream::File(copy(&self.output)?),
+            Stream::Terminal,
+        ])
+    }
 }
 
 /// A file in memory that holds these bytes: a pipe would hold only so many before anybody reads.

@@ -2,9 +2,9 @@
 //! minds the promises that it cannot keep. The mode is found by trying the whole sequence.
 
 use super::Setting;
-use super::room::Room;
+use super::room::{Room, RoomError};
 use crate::base::{Explain, Fault, Kind, LaunchId};
-use crate::policy::{Policy, Promise, lost, reduce};
+use crate::policy::{Policy, Promise, ReduceError, lost, reduce};
 use crate::sandbox::{Jailed, Order, SpawnError, spawn};
 use crate::sys::support::landlock_abi;
 
@@ -45,14 +45,64 @@ impl Explain for ModeError {
     }
 }
 
+/// Why nothing is held.
+#[derive(Debug, thiserror::Error)]
+pub enum EncloseError {
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    #[error(transparent)]
+    Mode(#[from] ModeError),
+    #[error(transparent)]
+    Room(#[from] RoomError),
+    /// The policy cannot do without mounts.
+    #[error("this machine gives no namespaces, and {0}")]
+    Reduce(#[from] ReduceError),
+    /// The order could not be made.
+    #[error("{0}")]
+    Order(Fault),
+}
+
+impl Explain for EncloseError {
+    fn kind(&self) -> Kind {
+        match self {
+            EncloseError::Spawn(error) => error.kind(),
+            EncloseError::Mode(error) => error.kind(),
+            EncloseError::Room(error) => error.kind(),
+            EncloseError::Reduce(_) => Kind::Config,
+            EncloseError::Order(fault) => fault.kind(),
+        }
+    }
+    fn hint(&self) -> Option<String> {
+        match self {
+            EncloseError::Spawn(error) => error.hint(),
+            EncloseError::Mode(error) => error.hint(),
+            EncloseError::Room(error) => error.hint(),
+            EncloseError::Reduce(_) => Some("`pinfold doctor` names the setting that gives namespaces".into()),
+            EncloseError::Order(fault) => fault.hint(),
+        }
+    }
+}
+
+impl EncloseError {
+    /// The step of the full sequence that failed, if one did.
+    pub fn step(&self) -> Option<&SpawnError> {
+        match self {
+            EncloseError::Spawn(error) => Some(error),
+            EncloseError::Mode(error) => Some(&error.full),
+            _ => None,
+        }
+    }
+}
+
 /// Makes the sandbox and holds the command at its gate. The caller has one thread.
 pub fn enclose<E: Into<Fault>>(
     launch: &LaunchId,
     policy: &Policy,
     order: impl Fn(&Policy) -> Result<Order, E>,
     setting: &Setting,
-) -> Result<Enclosed, Fault> {
-    let full = match spawn(policy, order(policy).map_err(Into::into)?) {
+) -> Result<Enclosed, EncloseError> {
+    let order = |policy: &Policy| order(policy).map_err(|error| EncloseError::Order(error.into()));
+    let full = match spawn(policy, order(policy)?) {
         Ok(jailed) => {
             return Ok(Enclosed {
                 jailed,
@@ -65,9 +115,9 @@ pub fn enclose<E: Into<Fault>>(
     };
     accept(full, policy)?;
     let room = Room::make(&setting.dirs.state, launch)?;
-    let reduced = reduce(policy, room.at(), &setting.host).map_err(Reduction)?;
+    let reduced = reduce(policy, room.at(), &setting.host)?;
     room.furnish(&reduced.furniture)?;
-    let jailed = spawn(&reduced.policy, order(&reduced.policy).map_err(Into::into)?)?;
+    let jailed = spawn(&reduced.policy, order(&reduced.policy)?)?;
     Ok(Enclosed {
         jailed,
         policy: reduced.policy,
@@ -93,20 +143,6 @@ fn accept(full: SpawnError, policy: &Policy) -> Result<(), ModeError> {
         why,
         all,
     })
-}
-
-/// The policy cannot do without mounts.
-#[derive(Debug, thiserror::Error)]
-#[error("this machine gives no namespaces, and {0}")]
-pub struct Reduction(crate::policy::ReduceError);
-
-impl Explain for Reduction {
-    fn kind(&self) -> Kind {
-        Kind::Config
-    }
-    fn hint(&self) -> Option<String> {
-        Some("`pinfold doctor` names the setting that gives namespaces".into())
-    }
 }
 
 /// `P5`.

@@ -125,7 +125,7 @@ impl Pair {
         let candidate = wish.find(&record.local_path, setting)?;
         let version = match candidate.hint {
             Some(version) => version,
-            None => version_of(agent, &candidate, wish.patience(), setting)?,
+            None => version_of(agent, &candidate, wish.patience(), &wish.wish.allow_missing, setting)?,
         };
         let program = candidate.with_version(version);
         let port = fresh_port(wish)?;
@@ -144,6 +144,7 @@ impl Pair {
             ..Additions::default()
         };
         let client_wish = Wish {
+            allow_missing: wish.wish.allow_missing.clone(),
             workdir: wish.wish.workdir.clone(),
             from: wish.wish.from.clone(),
             ..Wish::default()

@@ -1,15 +1,16 @@
 //! Asking an agent's program for its version: untrusted like any other command, so in a sandbox of its own.
 
 use super::attendance::Unconfined;
+use super::enclose::{Enclosed, enclose};
 use super::interrupted::end_if_asked;
 use super::run::RunError;
 use super::session::{describe, expectation};
 use super::{Additions, Setting, Wish};
 use crate::agent::{Agent, Candidate, Version};
-use crate::base::{AbsPath, Explain, Fault, Kind};
+use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
 use crate::sandbox::attend::{Event, Wakes, next};
-use crate::sandbox::{Doors, Exit, Order, Running, Stream, Told, spawn};
+use crate::sandbox::{Doors, Exit, Order, Running, Stream, Told};
 use crate::verify::{NetSubject, Subject, held, running};
 use nix::fcntl::OFlag;
 use std::io::Read as _;
@@ -43,14 +44,16 @@ impl Explain for VersionError {
 }
 
 /// Runs the program's version command, verified like every other, and reads its answer. No thread is started: the
-/// sandboxes that come next are made by forks.
+/// sandboxes that come next are made by forks. `allow_missing` is what the launch that asks may go without.
 pub fn version_of(
     agent: &dyn Agent,
     candidate: &Candidate,
     limit: Duration,
+    allow_missing: &[String],
     setting: &Setting,
 ) -> Result<Version, Fault> {
-    let policy = policy(agent, candidate, setting)?;
+    let policy = policy(agent, candidate, allow_missing, setting)?;
+    let launch = LaunchId::fresh();
     let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(VersionError::Pipe)?;
     let null = || {
         nix::fcntl::open(
@@ -60,14 +63,23 @@ pub fn version_of(
         )
     };
     let stream = || null().map(Stream::File).map_err(VersionError::Pipe);
-    let streams = [stream()?, Stream::File(writer), stream()?];
-    let order = Order {
-        argv: agent.version_argv(candidate),
-        streams,
-        inlets: Vec::new(),
-        door: Doors::None,
+    let order = |_: &Policy| {
+        let copy = writer
+            .try_clone()
+            .map_err(|_| VersionError::Pipe(nix::errno::Errno::EMFILE))?;
+        Ok::<_, VersionError>(Order {
+            argv: agent.version_argv(candidate),
+            streams: [stream()?, Stream::File(copy), stream()?],
+            inlets: Vec::new(),
+            door: Doors::None,
+        })
     };
-    let jailed = spawn(&policy, order)?;
+    let Enclosed {
+        jailed,
+        policy,
+        room: _room,
+    } = enclose(&launch, &policy, order, setting)?;
+    drop(writer);
     let subject = expectation(&jailed, &policy, NetSubject::default())?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     let command = jailed.release(passed)?;
@@ -90,7 +102,12 @@ pub fn version_of(
     Ok(agent.parse_version(&answer)?)
 }
 
-fn policy(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -> Result<Policy, Fault> {
+fn policy(
+    agent: &dyn Agent,
+    candidate: &Candidate,
+    allow_missing: &[String],
+    setting: &Setting,
+) -> Result<Policy, Fault> {
     let program = candidate.clone().with_version(Version {
         major: 0,
         minor: 0,
@@ -103,6 +120,7 @@ fn policy(agent: &dyn Agent, candidate: &Candidate, setting: &Setting) -> Result
     };
     let wish = Wish {
         block_net: true,
+        allow_missing: allow_missing.to_vec(),
         ..Wish::default()
     };
     wish.policy(PROFILE, additions, setting)

@@ -140,15 +140,20 @@ fn around(policy: &Policy, grants: Vec<Bind>, host: &dyn Host) -> Result<Vec<Bin
                 Reach::Read => Access::Read,
                 Reach::ReadWrite => Access::ReadWrite,
             },
-            kind: if whole.kind == FileKind::Socket {
-                whole.kind
-            } else {
-                piece.kind
-            },
+            kind: kind_of(whole.kind, piece.kind),
             origin: whole.origin.clone(),
         })
     };
     Ok(pieces.into_iter().filter_map(of).collect())
+}
+
+/// A socket is granted by its own name only: one that lies in a granted folder is a file of it like any other.
+fn kind_of(granted: FileKind, found: FileKind) -> FileKind {
+    match (granted, found) {
+        (FileKind::Socket, _) => FileKind::Socket,
+        (_, FileKind::Socket) => FileKind::File,
+        (_, found) => found,
+    }
 }
 
 /// Where private folders have their place in the room.

@@ -1,5 +1,6 @@
 //! Whether the agent is there, and what the profile's variables mean for it.
 
+use super::reduced::given_up;
 use crate::agent::{AGENTS, Agent, Candidate, Program, Side, Source};
 use crate::base::{AbsPath, Explain as _, Fault, Secret};
 use crate::launch::Setting;
@@ -81,7 +82,7 @@ pub fn find(workspace: &AbsPath, setting: &Setting) -> Found {
 fn versioned(agent: &dyn Agent, candidate: Candidate, setting: &Setting) -> Result<Program, Fault> {
     let version = match candidate.hint {
         Some(version) => version,
-        None => version_of(agent, &candidate, PATIENCE, setting)?,
+        None => version_of(agent, &candidate, PATIENCE, &given_up(), setting)?,
     };
     Ok(candidate.with_version(version))
 }

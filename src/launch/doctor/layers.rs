@@ -1,6 +1,7 @@
 //! Each layer of the sandbox: whether its steps were carried out, and whether its check found what it should.
 
 use super::trial::{Made, Trial};
+use crate::policy::Mode;
 use crate::verify::{CHECKS, Report};
 use serde::Serialize;
 
@@ -32,8 +33,12 @@ pub struct LayerRow {
 /// A row for each layer, in the order in which they are applied.
 pub fn rows(trial: &Trial) -> Vec<LayerRow> {
     let mut names = trial.order.clone();
-    let checked = CHECKS.iter().map(|(name, _)| *name);
-    names.extend(checked.filter(|name| !trial.order.contains(name)));
+    let all = CHECKS.iter().map(|(name, _)| *name);
+    let checked: Vec<&'static str> = match &trial.made {
+        Made::Verified(report) if trial.mode == Mode::Reduced => report.checks.clone(),
+        _ => all.collect(),
+    };
+    names.extend(checked.into_iter().filter(|name| !trial.order.contains(name)));
     match &trial.made {
         Made::Verified(report) => names.iter().map(|name| checked_row(name, report)).collect(),
         Made::Step {
@@ -87,6 +92,7 @@ mod tests {
 
     fn trial(made: Made) -> Trial {
         Trial {
+            mode: Mode::Full,
             order: vec!["namespaces", "mounts", "landlock", "seccomp"],
             made,
             outcomes: None,

@@ -8,6 +8,7 @@ mod host;
 mod kernel;
 mod layers;
 mod promises;
+mod reduced;
 mod stage;
 mod targets;
 mod trial;
@@ -17,6 +18,7 @@ pub use host::HostRow;
 pub use kernel::KernelRow;
 pub use layers::{LayerRow, State};
 pub use promises::PromiseRow;
+pub use reduced::{LostRow, Reduced};
 pub use stage::StageError;
 pub use targets::serve;
 
@@ -27,7 +29,7 @@ use serde::Serialize;
 use stage::Stage;
 use std::ffi::{OsStr, OsString};
 use std::time::Instant;
-use trial::{Sandbox, Trial};
+use trial::{Made, Sandbox, Trial};
 
 /// Everything that was found.
 #[derive(Debug, Serialize)]
@@ -41,6 +43,8 @@ pub struct Diagnosis {
     pub profile: ProfileRow,
     pub promises: Vec<PromiseRow>,
     pub probes: Vec<ProbeRow>,
+    /// Where the machine gives no namespaces: what a launch keeps that is allowed to go without some promises.
+    pub reduced: Option<Reduced>,
     /// Why attempts could not be made inside, or not all of them.
     pub problem: Option<String>,
     pub took_ms: u64,
@@ -73,7 +77,7 @@ pub fn examine(profile: &OsStr, mut setting: Setting) -> Result<Diagnosis, Fault
     let mut stage = Stage::open(&setting)?;
     setting.host = setting.host.with_variables(stage.tokens());
     let agent = agent::find(&stage.workspace(), &setting);
-    let sandbox = Sandbox::under(profile, &agent, &stage, &setting);
+    let sandbox = Sandbox::under(profile, &agent, &stage, &[], &setting);
     let planned = match &sandbox {
         Ok(sandbox) => escape_set(&stage.targets(&setting, sandbox.joined)),
         Err(_) => Vec::new(),
@@ -84,8 +88,20 @@ pub fn examine(profile: &OsStr, mut setting: Setting) -> Result<Diagnosis, Fault
         Ok(sandbox) => sandbox.run(&planned, &stage, &setting)?,
         Err(_) => Sandbox::plain(&agent, &stage, &setting)?.run(&[], &stage, &setting)?,
     };
+    let reduced = match (&trial.made, row.ok) {
+        (
+            Made::Step {
+                layer: Some("namespaces" | "mounts" | "network"),
+                ..
+            },
+            true,
+        ) => Some(reduced::examine(profile, &agent, &mut stage, &setting)?),
+        _ => None,
+    };
     drop(stage);
-    Ok(diagnosis(begun, agent.row, row, planned, outside, trial, &setting))
+    let mut found = diagnosis(begun, agent.row, row, planned, outside, trial, &setting);
+    found.reduced = reduced;
+    Ok(found)
 }
 
 fn profile_row(name: &OsStr, fault: Option<&Fault>) -> ProfileRow {
@@ -111,7 +127,7 @@ fn diagnosis(
     host::advise(&mut layers, &host, &setting.program);
     let kernel = kernel::rows();
     let probes = judge(planned, outside, trial.outcomes.as_deref());
-    let promises = promises::rows(&layers, &probes);
+    let promises = promises::rows(&layers, &probes, promises::enforcers);
     let ok = profile.ok
         && trial.outcomes.is_some()
         && layers.iter().all(|row| row.state == State::Enforced)
@@ -126,6 +142,7 @@ fn diagnosis(
         profile,
         promises,
         probes,
+        reduced: None,
         problem: trial.problem.map(|fault| match fault.hint() {
             Some(hint) => format!("{fault}: {hint}"),
             None => fault.to_string(),

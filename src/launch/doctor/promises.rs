@@ -26,7 +26,7 @@ pub struct PromiseRow {
 }
 
 /// The layers that each keep a promise (`docs/promises.md`). What verification alone keeps needs every check.
-fn enforcers(promise: Promise) -> &'static [&'static str] {
+pub fn enforcers(promise: Promise) -> &'static [&'static str] {
     match promise {
         Promise::Files => &["mounts", "landlock"],
         Promise::Protected | Promise::OutOfReach => &["mounts"],
@@ -39,21 +39,36 @@ fn enforcers(promise: Promise) -> &'static [&'static str] {
     }
 }
 
-/// A row for each promise.
-pub fn rows(layers: &[LayerRow], probes: &[ProbeRow]) -> Vec<PromiseRow> {
+/// The same in reduced mode. What the mediator decides hangs on the filters that hand the calls to it.
+pub fn reduced_enforcers(promise: Promise) -> &'static [&'static str] {
+    match promise {
+        Promise::Files | Promise::Protected | Promise::OutOfReach => &["landlock"],
+        Promise::Network | Promise::Sockets => &["seccomp", "landlock"],
+        Promise::Processes => &["landlock", "seccomp"],
+        Promise::Terminal => &["seccomp", "descriptors"],
+        Promise::Environment => &["environment", "descriptors"],
+        Promise::Verified | Promise::Honest => &[],
+    }
+}
+
+/// A row for each promise, by the layers that keep it.
+pub fn rows(
+    layers: &[LayerRow],
+    probes: &[ProbeRow],
+    enforcers: fn(Promise) -> &'static [&'static str],
+) -> Vec<PromiseRow> {
     Promise::ALL
         .into_iter()
-        .map(|promise| row(promise, layers, probes))
+        .map(|promise| row(promise, enforcers(promise), layers, probes))
         .collect()
 }
 
-fn row(promise: Promise, layers: &[LayerRow], probes: &[ProbeRow]) -> PromiseRow {
+fn row(promise: Promise, by_layers: &[&'static str], layers: &[LayerRow], probes: &[ProbeRow]) -> PromiseRow {
     let is_there = |name: &str| {
         layers
             .iter()
             .any(|layer| layer.name == name && layer.state == State::Enforced)
     };
-    let by_layers = enforcers(promise);
     let missing: Vec<_> = by_layers.iter().copied().filter(|name| !is_there(name)).collect();
     let count = |wanted: &[Verdict]| {
         let of = probes.iter().filter(|probe| probe.planned.promise == promise);
@@ -116,7 +131,7 @@ mod tests {
 
     fn files(layers: &[LayerRow], verdicts: &[Verdict]) -> bool {
         let probes: Vec<ProbeRow> = verdicts.iter().map(|verdict| probe(*verdict)).collect();
-        rows(layers, &probes)[0].ok
+        rows(layers, &probes, enforcers)[0].ok
     }
 
     #[test]
@@ -143,7 +158,7 @@ mod tests {
     fn what_verification_keeps_needs_every_layer() {
         let all = [layer("mounts", State::Enforced), layer("seccomp", State::Enforced)];
         let verified = |layers: &[LayerRow]| {
-            let rows = rows(layers, &[]);
+            let rows = rows(layers, &[], enforcers);
             rows.iter().find(|row| row.promise == Promise::Verified).unwrap().ok
         };
         assert!(verified(&all));

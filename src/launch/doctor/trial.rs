@@ -7,7 +7,7 @@ use super::targets::plant_descriptor;
 use crate::base::{Explain as _, Fault, Port};
 use crate::launch::captured::{Capture, CaptureError, captured};
 use crate::launch::{Additions, Setting, Wish};
-use crate::policy::Policy;
+use crate::policy::{Mode, Policy};
 use crate::sandbox::plan::{Frame, plan};
 use crate::sandbox::{Exit, SpawnError};
 use crate::verify::Report;
@@ -44,6 +44,7 @@ pub enum Made {
 pub struct Trial {
     /// The layers in the order of the plan.
     pub order: Vec<&'static str>,
+    pub mode: Mode,
     pub made: Made,
     /// What the attempts met; nothing if they were not made.
     pub outcomes: Option<Vec<Outcome>>,
@@ -63,12 +64,20 @@ impl crate::base::Explain for NoAnswer {
 
 impl Sandbox {
     /// The profile as a server would have it: with the agent's program, and a port that is joined to a client.
-    pub fn under(profile: &OsStr, agent: &Found, stage: &Stage, setting: &Setting) -> Result<Sandbox, Fault> {
+    /// `allow_missing` is what it may go without.
+    pub fn under(
+        profile: &OsStr,
+        agent: &Found,
+        stage: &Stage,
+        allow_missing: &[String],
+        setting: &Setting,
+    ) -> Result<Sandbox, Fault> {
         let joined = free_port();
         let wish = Wish {
             profile: Some(profile.to_owned()),
             read: vec![setting.program.clone().into()],
             workdir: Some(stage.workspace().as_path().into()),
+            allow_missing: allow_missing.to_vec(),
             ..Wish::default()
         };
         let additions = Additions {
@@ -83,7 +92,13 @@ impl Sandbox {
 
     /// A sandbox under the plainest profile, to see what the layers give where the asked-for one does not load.
     pub fn plain(agent: &Found, stage: &Stage, setting: &Setting) -> Result<Sandbox, Fault> {
-        Sandbox::under(OsStr::new(crate::launch::run::DEFAULT_PROFILE), agent, stage, setting)
+        Sandbox::under(
+            OsStr::new(crate::launch::run::DEFAULT_PROFILE),
+            agent,
+            stage,
+            &[],
+            setting,
+        )
     }
 
     /// Makes it, has it verified, and makes the attempts inside.
@@ -98,16 +113,22 @@ impl Sandbox {
             limit: PATIENCE,
         };
         let planted = plant_descriptor().map_err(StageError::io)?;
-        let order = order(&self.policy);
+        let (mut order, mut mode) = (order(&self.policy), Mode::Full);
         let result = captured(&self.policy, capture, setting);
         drop(planted);
         let (made, outcomes) = match result {
-            Ok(captured) => (
-                Made::Verified(captured.report),
-                outcomes(captured.exit, &captured.output)?,
-            ),
+            Ok(captured) => {
+                (order, mode) = (self::order(&captured.policy), captured.policy.mode());
+                (
+                    Made::Verified(captured.report),
+                    outcomes(captured.exit, &captured.output)?,
+                )
+            }
             Err(CaptureError::NotVerified(report)) => (Made::Verified(report), Err(no_sandbox())),
-            Err(CaptureError::Spawn(error)) => (failed(&error), Err(error.into())),
+            Err(CaptureError::Enclose(error)) => match error.step() {
+                Some(step) => (failed(step), Err(error.into())),
+                None => return Err(error.into()),
+            },
             Err(error) => return Err(error.into()),
         };
         let (outcomes, problem) = match outcomes {
@@ -116,6 +137,7 @@ impl Sandbox {
         };
         Ok(Trial {
             order,
+            mode,
             made,
             outcomes,
             problem,

@@ -64,6 +64,30 @@ fn what_is_protected_can_be_read_and_what_is_beside_it_written() {
 }
 
 #[test]
+fn a_socket_of_the_host_in_a_split_folder_is_not_granted_as_one() {
+    let host = host().socket("/home/ann/p/db.sock").socket("/srv/s.sock");
+    let request = Request {
+        root: Some("/home/ann/p".into()),
+        workdir: "/home/ann/p".into(),
+        ..Request::default()
+    };
+    let mut profile = load("default", &[], &LiveHost::new()).unwrap();
+    let text = r#"{"filesystem": {"unix_socket": ["/srv/s.sock"]}}"#;
+    let own = load("/own.json", &[], &MemoryHost::default().file("/own.json", text)).unwrap();
+    profile.sockets = own.sockets;
+    let policy = resolve(&profile, &request, &host).unwrap();
+    let reduced = reduce(&policy, &at("/state/rooms/r"), &host).unwrap().policy;
+    let sockets = reduced.binds.iter().filter(|bind| bind.kind == FileKind::Socket);
+    let sockets: Vec<String> = sockets.map(|bind| bind.source.to_string()).collect();
+    assert_eq!(sockets, ["/srv/s.sock"]);
+    assert_eq!(
+        access(&reduced, "/home/ann/p/db.sock"),
+        Some(Access::ReadWrite),
+        "a control: it is in the workspace"
+    );
+}
+
+#[test]
 fn a_workspace_is_whole_where_its_protection_was_given_up_by_name() {
     let policy = reduced(&full(vec![Promise::Protected])).policy;
     assert_eq!(access(&policy, "/home/ann/p/.git/index.lock"), Some(Access::ReadWrite));
