@@ -33,7 +33,7 @@ pub enum Verb {
     /// List agents, running and recorded
     List(Output),
     /// Show everything that is known about one agent
-    Info(Select),
+    Info(Info),
     /// Check the sandboxes of a running agent now
     Verify(Select),
     /// Say what this machine can enforce, and try to escape from a throw-away sandbox
@@ -185,6 +185,16 @@ pub struct Select {
     pub session: Option<String>,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Everything that is known about one session.
+#[derive(Debug, Args)]
+pub struct Info {
+    #[command(flatten)]
+    pub select: Select,
+    /// What it changed that this machine may execute, all of it; also of a `run`, by the name that it told
+    #[arg(long)]
+    pub changes: bool,
 }
 
 /// What this machine can enforce.

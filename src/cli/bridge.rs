@@ -2,8 +2,8 @@
 
 use super::Outcome;
 use super::args::Bridge;
+use super::changes::warn;
 use super::output::{fail, tell};
-use super::run::warn;
 use super::status::{Wraps, of_failure};
 use crate::base::text::visible;
 use crate::launch::Setting;
@@ -26,7 +26,6 @@ pub fn run(args: Bridge) -> Outcome {
     let setting = Setting::find()?;
     match bridge(&args.launch, &setting, &mut progress) {
         Ok((_, ended)) => {
-            warn(&ended.changed);
             if let Exit::Code(status @ 1..=125) = ended.exit {
                 tell(format_args!("pinfold: the agent's client ended with status {status}"));
             }
@@ -72,7 +71,10 @@ pub fn progress(step: Progress<'_>) {
     match step {
         Progress::Held(server) => {
             let root = server.root.as_ref().map(|root| visible(root.as_path()));
-            let (root, protected) = (root.unwrap_or_default(), server.protected.len());
+            let (root, protected) = (
+                root.unwrap_or_default(),
+                server.protected.iter().filter(|one| one.is_held()).count(),
+            );
             tell(format_args!(
                 "pinfold: {root} is granted; {protected} places in it are protected"
             ));
@@ -84,6 +86,7 @@ pub fn progress(step: Progress<'_>) {
                 "pinfold: {text} ({checks} checks, {took} ms); it starts now, which takes some seconds"
             ));
         }
+        Progress::Changed(changes, name) => warn(changes, name),
         Progress::Ready(ready) => {
             tell(format_args!(
                 "pinfold: the server answers after {} ms",

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::args::Run;
+use super::changes::warn;
 use super::output::{say, say_json, tell};
 use crate::base::text::visible;
 use crate::base::{Explain, Kind};
@@ -39,8 +40,8 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         return show_plan(&wish, args.command, &setting, args.json);
     }
     let exit = line(&wish, args.command, &setting, &mut |progress| {
-        if let Progress::Changed(paths) = &progress {
-            warn(paths);
+        if let Progress::Changed(changes, name) = &progress {
+            warn(changes, name);
         }
         if let Some(status) = status.as_mut() {
             say_status(status, timed(event(&progress), begun));
@@ -85,16 +86,6 @@ fn open(fd: i32) -> Result<File, StatusFd> {
         .map_err(|_| StatusFd(fd))
 }
 
-/// Protected paths that a mount could not cover, because nothing stood there.
-pub fn warn(paths: &[crate::base::AbsPath]) {
-    for path in paths {
-        tell(format_args!(
-            "pinfold: look at {} before you use it: the command made it",
-            visible(path.as_path())
-        ));
-    }
-}
-
 /// One line in one write; a reader that is gone changes nothing.
 fn say_status(status: &mut File, event: serde_json::Value) {
     let _ = status.write_all(format!("{event}\n").as_bytes());
@@ -125,7 +116,9 @@ fn event(progress: &Progress<'_>) -> serde_json::Value {
             };
             json!({"event": "ended", "status": exit.status(), "signal": signal})
         }
-        Progress::Changed(paths) => json!({"event": "changed", "paths": paths}),
+        Progress::Changed(changes, name) => {
+            json!({"event": "changed", "paths": changes.paths(), "changes": changes, "kept": name})
+        }
     }
 }
 

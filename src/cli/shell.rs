@@ -2,8 +2,9 @@
 
 use super::Outcome;
 use super::args::Shell;
+use super::changes::warn;
 use super::list::store;
-use super::run::{passed_on, warn};
+use super::run::passed_on;
 use crate::base::LaunchId;
 use crate::launch::Setting;
 use crate::launch::begin::recorded_policy;
@@ -29,8 +30,8 @@ pub fn run(args: Shell) -> Outcome {
     let argv = if args.command.is_empty() { shell() } else { args.command };
     let program = argv.first().cloned().unwrap_or_default();
     let exit = enclosed(&LaunchId::fresh(), &policy, argv, &setting, &mut |progress| {
-        if let Progress::Changed(paths) = progress {
-            warn(paths);
+        if let Progress::Changed(changes, name) = progress {
+            warn(changes, name);
         }
     })?;
     Ok(passed_on(exit, &program))

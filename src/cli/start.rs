@@ -3,7 +3,6 @@
 use super::Outcome;
 use super::args::Start;
 use super::output::{say, say_json, tell};
-use super::run::warn;
 use crate::launch::begin::{Begun, begin};
 use crate::launch::{SessionWish, Setting, Wish};
 use serde_json::json;
@@ -32,7 +31,6 @@ pub fn run(args: Start) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
         Begun::Here(record, ended) => {
-            warn(&ended.changed);
             let answer = json!({"ok": true, "session": record.session_name, "status": ended.exit.status(), "changed": ended.changed});
             if args.json {
                 say_json(&answer)

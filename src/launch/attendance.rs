@@ -3,10 +3,12 @@
 use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
 use crate::sandbox::attend::{Event, Signals, next};
+use crate::sandbox::guard::{Guard, Trouble};
 use crate::sandbox::terminal::Relay;
 use crate::sandbox::{Exit, Running, Told};
 use crate::verify::Report;
 use nix::sys::signal::Signal;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How long a command may take after it was asked to end.
@@ -29,6 +31,8 @@ pub enum Outcome {
     Ended(usize, Exit),
     /// A verification failed.
     Unconfined(Report),
+    /// Protected paths cannot be guarded any more.
+    Unguarded(Trouble),
     /// The supervisor cannot watch any more.
     Broken(nix::errno::Errno),
 }
@@ -71,6 +75,7 @@ pub struct Attendance<'a> {
     pub signals: &'a Signals,
     pub watch: &'a Watch,
     pub on_failure: OnFailure,
+    guard: Option<&'a Guard>,
     /// Set by the first request to end.
     deadline: Option<Instant>,
     /// When the next round of verification is overdue, and whether it was asked for once more.
@@ -92,9 +97,16 @@ impl<'a> Attendance<'a> {
             signals,
             watch,
             on_failure,
+            guard: None,
             deadline: None,
             overdue: (Instant::now() + OVERDUE, false),
         }
+    }
+
+    /// While this guard is at work.
+    pub fn guarded(mut self, guard: &'a Guard) -> Attendance<'a> {
+        self.guard = Some(guard);
+        self
     }
 
     /// Not longer than this.
@@ -106,17 +118,15 @@ impl<'a> Attendance<'a> {
     /// Until a command ends or a verification fails; `seen` gets every round of reports. The relay comes back: what the
     /// command wrote last is shown once the sandboxes are gone.
     pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> (Outcome, Option<Relay>) {
+        let wakes: Vec<BorrowedFd<'_>> = [Some(self.watch.wake()), self.guard.map(Guard::wake)]
+            .into_iter()
+            .flatten()
+            .collect();
         let outcome = loop {
             let deadline = self
                 .deadline
                 .map_or(self.overdue.0, |deadline| deadline.min(self.overdue.0));
-            match next(
-                self.running,
-                &mut self.relay,
-                self.signals,
-                self.watch.wake(),
-                Some(deadline),
-            ) {
+            match next(self.running, &mut self.relay, self.signals, &wakes, Some(deadline)) {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
                 // Any other is a server, and what stops it is its own tool: that must not stop the supervisor as well.
@@ -128,6 +138,11 @@ impl<'a> Attendance<'a> {
                     None => continue,
                 },
                 Ok(Event::Woken) => match self.watch.rounds() {
+                    _ if self.trouble().is_some() => {
+                        break self
+                            .trouble()
+                            .map_or(Outcome::Broken(nix::errno::Errno::EIO), Outcome::Unguarded);
+                    }
                     Err(errno) => break Outcome::Broken(errno),
                     Ok(rounds) => {
                         if let Some(report) = self.look(rounds, &mut seen) {
@@ -138,6 +153,10 @@ impl<'a> Attendance<'a> {
             }
         };
         (outcome, self.relay)
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        self.guard.and_then(Guard::trouble)
     }
 
     /// A time has passed: that of the command, or that of the next verification, which then is asked for once more:

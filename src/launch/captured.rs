@@ -109,6 +109,7 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
     match outcome {
         Outcome::Ended(_, exit) => Ok(Captured { exit, output, report }),
         Outcome::Unconfined(report) => Err(other(Unconfined::of(&report))),
+        Outcome::Unguarded(trouble) => Err(other(trouble)),
         Outcome::Broken(errno) => Err(other(RunError::Broken(errno))),
     }
 }

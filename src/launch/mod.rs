@@ -4,7 +4,7 @@
 pub mod attendance;
 pub mod begin;
 mod captured;
-mod changed;
+pub mod changes;
 pub mod control;
 pub mod doctor;
 mod interrupted;

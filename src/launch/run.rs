@@ -1,14 +1,16 @@
 //! One command in one sandbox: the line, and what it prints instead with `--dry-run`.
 
+use super::Setting;
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
+use super::changes::{Before, Changes, keep};
 use super::mediation::{Mediation, MediationError, inlets, published};
 use super::session::expectation;
 use super::subject::handed_out;
 use super::watch::Watch;
 use super::wish::{Additions, Wish};
-use super::{Setting, changed};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
+use crate::sandbox::guard::{Guard, Trouble};
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Doors, Exit, Order, Stream, planned, spawn};
@@ -35,8 +37,8 @@ pub enum Progress<'a> {
     Verified(&'a Report),
     Released,
     Ended(Exit),
-    /// Protected paths that were absent before and stand there now.
-    Changed(&'a [AbsPath]),
+    /// What a person should look at, and the name by which it is kept.
+    Changed(&'a Changes, &'a str),
 }
 
 /// A command that was ended by something else than its own exit.
@@ -86,7 +88,7 @@ pub fn enclosed(
 ) -> Result<Exit, Fault> {
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
-    let before = changed::absent(policy);
+    let before = Before::of(policy)?;
     tell(Progress::Resolved);
     let mut jailed = spawn(policy, order(policy, argv))?;
     tell(Progress::Held {
@@ -107,13 +109,14 @@ pub fn enclosed(
     let subject = expectation(&jailed, policy, network)?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
+    let guard = Guard::start(policy)?;
     let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
     let relay = jailed.terminal.take().map(relay).transpose()?;
     let running = jailed.release(passed)?;
     tell(Progress::Released);
     let alone = [&running];
     let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop);
-    let (outcome, relay) = attendance.wait(|_| {});
+    let (outcome, relay) = attendance.guarded(&guard).wait(|_| {});
     running.end();
     if let Some(relay) = relay {
         relay.finish();
@@ -121,14 +124,18 @@ pub fn enclosed(
     if let Some(log) = &log {
         tidy(log, setting);
     }
-    let appeared = changed::appeared(&before);
-    tell(Progress::Changed(&appeared));
+    let (kept, trouble) = guard.finish();
+    let changes = before.after(kept, Vec::new());
+    let name = keep(&changes, launch, setting);
+    tell(Progress::Changed(&changes, &name));
     match outcome {
+        Outcome::Ended(..) if trouble.is_some() => Err(trouble.unwrap_or(Trouble::Gone).into()),
         Outcome::Ended(_, exit) => {
             tell(Progress::Ended(exit));
             Ok(exit)
         }
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::Unguarded(trouble) => Err(trouble.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
 }

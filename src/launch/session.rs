@@ -1,18 +1,20 @@
 //! An agent in two sandboxes: the line for server and client.
 
+use super::Setting;
 use super::attendance::{Attendance, Outcome, Unconfined};
+use super::changes::{Before, Changes};
 use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
 use super::pair::{Pair, SessionWish, client_order, server_order};
 use super::readiness::{Waiting, wait_until_ready};
-use super::record::{Rounds, record_running, record_start, reports, weakened};
+use super::record::{Rounds, record_changes, record_running, record_start, reports, weakened};
 use super::run::{RunError, relay};
 use super::subject::{handed_out, subject};
 use super::watch::Watch;
-use super::{Setting, changed};
 use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
+use crate::sandbox::guard::Guard;
 use crate::sandbox::terminal::Pane;
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
@@ -26,7 +28,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Ended {
     pub exit: Exit,
-    /// Protected paths that were absent before and stand there now.
+    /// What to look at before it is used.
     pub changed: Vec<AbsPath>,
 }
 
@@ -39,6 +41,8 @@ pub enum Progress<'a> {
     ServerPassed(&'a Report),
     /// The server has answered as it should.
     Ready(&'a Ready),
+    /// Nothing runs any more; what a person should look at, and the session's name.
+    Changed(&'a Changes, &'a str),
 }
 
 /// Server first, then client; both verified before anything of theirs runs.
@@ -56,7 +60,7 @@ pub fn line(
     end_if_asked(&setting.signals)?;
     let logs = Logs::open(store, record)?;
     let outside = published(&pair.server)?;
-    let before = changed::absent(&pair.server);
+    let before = Before::of(&pair.server)?;
     let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
     let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
     claim.update(|record| {
@@ -79,11 +83,13 @@ pub fn line(
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::ServerPassed(passed.report()));
     let young = Watch::start(vec![expected.clone()]).map_err(RunError::NoWatch)?;
+    let guard = Guard::start(&pair.server)?;
     let server = server.release(passed)?;
     let waiting = Waiting {
         server: &server,
         watch: &young,
         signals: &setting.signals,
+        guard: &guard,
     };
     let ready = wait_until_ready(&pair, &door, &waiting, wish.patience(), &logs.server_path)?;
     drop(young);
@@ -101,12 +107,16 @@ pub fn line(
     let both = [&server, &client];
     let mut rounds = Rounds::new(claim);
     let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure());
-    let (outcome, relay) = attendance.wait(|round| rounds.note(round));
+    let (outcome, relay) = attendance.guarded(&guard).wait(|round| rounds.note(round));
     end(server, client);
     if let Some(relay) = relay {
         relay.finish();
     }
-    finish(outcome, changed::appeared(&before))
+    let (kept, trouble) = guard.finish();
+    let changes = before.after(kept, Vec::new());
+    tell(Progress::Changed(&changes, &record.session_name));
+    claim.update(|record| record_changes(record, &changes))?;
+    trouble.map_or_else(|| finish(outcome, changes.paths()), |trouble| Err(trouble.into()))
 }
 
 /// The held client's proof, and the server once more now that it serves; with both reports for the record.
@@ -132,6 +142,7 @@ fn finish(outcome: Outcome, changed: Vec<AbsPath>) -> Result<Ended, Fault> {
         Outcome::Ended(1, exit) => Ok(Ended { exit, changed }),
         Outcome::Ended(_, exit) => Err(super::pair::PairError::ServerEnded(describe(exit)).into()),
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::Unguarded(trouble) => Err(trouble.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
 }

@@ -118,7 +118,7 @@ fn wait(command: &Running, subject: &Subject, deadline: Instant, setting: &Setti
             &[command],
             &mut None,
             &setting.signals,
-            std::os::fd::AsFd::as_fd(&wake),
+            &[std::os::fd::AsFd::as_fd(&wake)],
             Some(until),
         );
         match event.map_err(RunError::Broken)? {

@@ -17,8 +17,8 @@ mod why;
 
 pub use explain::{Explanation, Line, Section, explain};
 pub use frozen::{
-    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, NetPolicy, Network, Note, Origin, Policy,
-    Promise, Protected, Rule, Service, Topic,
+    Access, Appearing, Bind, Content, Environment, FileKind, Limits, Link, Made, NetPolicy, Network, Note, Origin,
+    Policy, Promise, Protected, Rule, Service, Topic,
 };
 pub use host::{Host, HostKind};
 pub use live::LiveHost;

@@ -81,7 +81,7 @@ pub enum Event {
     Told(usize, Told),
     /// A signal for the supervisor (SIGHUP also when its pane is gone); changes of the window's size are dealt with and not told.
     Signal(Signal),
-    /// `wake` is readable.
+    /// One of `wake` is readable.
     Woken,
     /// The deadline has passed.
     Late,
@@ -92,7 +92,7 @@ pub fn next(
     running: &[&Running],
     relay: &mut Option<Relay>,
     signals: &Signals,
-    wake: BorrowedFd<'_>,
+    wake: &[BorrowedFd<'_>],
     deadline: Option<Instant>,
 ) -> nix::Result<Event> {
     loop {
@@ -133,13 +133,11 @@ fn wait(
     running: &[&Running],
     relay: Option<&Relay>,
     signals: &Signals,
-    wake: BorrowedFd<'_>,
+    wake: &[BorrowedFd<'_>],
     deadline: Option<Instant>,
 ) -> nix::Result<Ready> {
-    let mut polled = vec![
-        PollFd::new(wake, PollFlags::POLLIN),
-        PollFd::new(signals.file(), PollFlags::POLLIN),
-    ];
+    let mut polled: Vec<PollFd<'_>> = wake.iter().map(|wake| PollFd::new(*wake, PollFlags::POLLIN)).collect();
+    polled.push(PollFd::new(signals.file(), PollFlags::POLLIN));
     polled.extend(
         running
             .iter()
@@ -167,9 +165,9 @@ fn wait(
             .is_some_and(|events| !events.is_empty())
     };
     // A failed verification must not wait behind a sandbox that has much to say.
-    if is_ready(0) {
+    if (0..wake.len()).any(is_ready) {
         return Ok(Ready::Woken);
     }
-    let message = (0..running.len()).find(|index| is_ready(index + 2));
+    let message = (0..running.len()).find(|index| is_ready(index + wake.len() + 1));
     Ok(message.map_or(Ready::Bytes, Ready::Message))
 }

@@ -6,6 +6,7 @@ pub mod door;
 pub mod egress;
 mod failure;
 mod gate;
+pub mod guard;
 mod held;
 mod inside;
 mod jailed;

@@ -15,7 +15,7 @@ use std::time::SystemTime;
 /// The logs of how many ended sessions are kept.
 pub const KEPT: usize = 50;
 
-const ENDINGS: [&str; 2] = ["-server.log", "-network.log"];
+const ENDINGS: [&str; 3] = ["-server.log", "-network.log", "-changes.json"];
 
 /// `<state>/logs`.
 #[derive(Debug, Clone)]
@@ -37,6 +37,11 @@ impl Logs {
     /// Where the broker writes its decisions on a session.
     pub fn network(&self, session: &str) -> Result<AbsPath, PathError> {
         self.folder.join(format!("{session}{}", ENDINGS[1]))
+    }
+
+    /// What a launch without a record changed.
+    pub fn changes(&self, launch: &str) -> Result<AbsPath, PathError> {
+        self.folder.join(format!("{launch}{}", ENDINGS[2]))
     }
 
     /// Opens a log for appending, made 0600 if it is missing; a link, pipe or device in its place is refused.

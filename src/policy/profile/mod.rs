@@ -13,7 +13,7 @@ pub use chain::{load, written};
 pub use error::ProfileError;
 pub use shipped::shipped_names;
 
-use super::frozen::{Access, Limits, Note, Origin};
+use super::frozen::{Access, Appearing, Limits, Note, Origin};
 use crate::base::Port;
 
 /// What the profile gives of the workspace root.
@@ -39,6 +39,13 @@ pub enum Shape {
     Any,
     /// `*_file` keys: never a folder.
     File,
+}
+
+/// A protected path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guarded {
+    pub entry: Entry,
+    pub appearing: Appearing,
 }
 
 /// A granted path.
@@ -127,9 +134,11 @@ pub struct Profile {
     /// Bytes of a scratch folder that names no size.
     pub scratch_size: Option<u64>,
     /// Relative to the workspace root; the reason is the origin's `why`.
-    pub protected: Vec<Entry>,
+    pub protected: Vec<Guarded>,
     /// Relative to the common git folder of a linked worktree.
     pub common_writable: Vec<Entry>,
+    /// Keys of git's configuration whose values name programs that git starts by itself; `*` stands for any subsection.
+    pub git_programs: Vec<Entry>,
     pub limits: Limits,
     /// Keys that are not used, with the reason.
     pub notes: Vec<Note>,
@@ -165,6 +174,7 @@ impl Profile {
             scratch_size: self.scratch_size.or(base.scratch_size),
             protected: join(base.protected, self.protected),
             common_writable: join(base.common_writable, self.common_writable),
+            git_programs: join(base.git_programs, self.git_programs),
             limits: Limits {
                 processes: self.limits.processes.or(base.limits.processes),
                 open_files: self.limits.open_files.or(base.limits.open_files),

@@ -2,8 +2,10 @@
 
 use super::keys::{Keys, Known};
 use super::reader::Reader;
-use super::{Entry, Grant, Mount, Mounted, Profile, ProfileError, Scratch, SetVariable, Shape, Sockets, WorkdirAccess};
-use crate::policy::frozen::{Access, Note, Topic};
+use super::{
+    Entry, Grant, Guarded, Mount, Mounted, Profile, ProfileError, Scratch, SetVariable, Shape, Sockets, WorkdirAccess,
+};
+use crate::policy::frozen::{Access, Appearing, Note, Topic};
 use serde_json::Value;
 use std::path::Path;
 
@@ -126,7 +128,8 @@ fn take(reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), ProfileError> {
         "pinfold.scratch" => profile.scratch = reader.list()?.iter().map(scratch).collect::<Result<_, _>>()?,
         "pinfold.scratch_size" => profile.scratch_size = Some(reader.bytes()?),
         "pinfold.mounts" => profile.mounts = reader.list()?.iter().map(mount).collect::<Result<_, _>>()?,
-        "pinfold.protected" => profile.protected = reader.entries("reason")?,
+        "pinfold.protected" => profile.protected = reader.list()?.iter().map(guarded).collect::<Result<_, _>>()?,
+        "pinfold.git.programs" => profile.git_programs = reader.entries("name")?,
         "pinfold.git.common_writable" => profile.common_writable = reader.entries("path")?,
         "pinfold.limits.processes" => profile.limits.processes = Some(reader.number()?),
         "pinfold.limits.open_files" => profile.limits.open_files = Some(reader.number()?),
@@ -165,6 +168,22 @@ fn write_only(reader: &Reader<'_>, profile: &mut Profile, shape: Shape) -> Resul
         origin: reader.origin(None),
     });
     Ok(())
+}
+
+/// A protected path: `absent` says what happens to something that appears there, `refused` unless written.
+fn guarded(reader: &Reader<'_>) -> Result<Guarded, ProfileError> {
+    let absent = reader.value.get("absent").map(|value| {
+        let absent = reader.at(format!("{}.absent", reader.key), value);
+        match value.as_str() {
+            Some("refused") => Ok(Appearing::Refused),
+            Some("reported") => Ok(Appearing::Reported),
+            _ => Err(absent.wrong("`refused` or `reported`")),
+        }
+    });
+    Ok(Guarded {
+        entry: reader.entry("reason")?,
+        appearing: absent.transpose()?.unwrap_or(Appearing::Refused),
+    })
 }
 
 fn sockets(reader: &Reader<'_>, profile: &mut Profile, which: Sockets) -> Result<(), ProfileError> {

@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         self.list()?.iter().map(|one| one.entry(kind)).collect()
     }
 
-    fn entry(&self, kind: &str) -> Result<Entry, ProfileError> {
+    pub fn entry(&self, kind: &str) -> Result<Entry, ProfileError> {
         if self.value.is_string() {
             return Ok(Entry {
                 text: self.text()?.to_owned(),

@@ -5,6 +5,8 @@ mod draft;
 mod environment;
 mod error;
 mod git;
+mod git_config;
+mod git_surface;
 mod mounts;
 mod network;
 mod places;
@@ -21,7 +23,7 @@ pub use prepare::{Preparation, preparations};
 pub use request::{CommandGrant, EnvWish, Request};
 pub use root::{workspace_folder, workspace_root};
 
-use super::frozen::{Access, FileKind, Origin, Policy, Promise};
+use super::frozen::{Access, Appearing, FileKind, Origin, Policy, Promise};
 use super::host::{Host, HostKind};
 use super::profile::{Profile, WorkdirAccess};
 use super::remembered::Remembered;
@@ -65,7 +67,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     }
     if let Some(program) = &request.own_program {
         let origin = Origin::built_in("own program", "Pinfold itself");
-        protection.entry(&AbsPath::root(), program, &origin);
+        protection.entry(&AbsPath::root(), program, &origin, Appearing::Refused);
     }
     protection.narrowed();
     let protected = protection.finish();
