@@ -49,7 +49,7 @@ impl Explain for Unconfined {
     fn hint(&self) -> Option<String> {
         let replaced = self.0.ends_with("is not mounted");
         let hint = if replaced {
-            "a protected file was replaced from outside, as `git config` in another terminal does: look at it, and start again"
+            "a protected folder was replaced from outside, or a protected file removed: look at it, and start again"
         } else {
             "nothing of it runs any more; `pinfold doctor` tries the same sandbox and says more"
         };

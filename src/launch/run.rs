@@ -2,15 +2,16 @@
 
 use super::Setting;
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
-use super::changes::{Before, Changes, keep};
+use super::changes::{Changes, keep};
 use super::mediation::{Mediation, MediationError, inlets, published};
+use super::protection::Protection;
 use super::session::expectation;
 use super::subject::handed_out;
 use super::watch::Watch;
 use super::wish::{Additions, Wish};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
-use crate::sandbox::guard::{Guard, Trouble};
+use crate::sandbox::guard::Trouble;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Doors, Exit, Order, Stream, planned, spawn};
@@ -50,6 +51,8 @@ pub enum RunError {
     Broken(nix::errno::Errno),
     #[error("the terminal cannot be joined to the sandbox's ({0}), so the command was not released")]
     NoPane(nix::errno::Errno),
+    #[error("covers of protected files could not be put back ({0}), so the command was not released")]
+    NoHealer(nix::errno::Errno),
     #[error("verification cannot be repeated ({0}), so the command was not released")]
     NoWatch(std::io::Error),
 }
@@ -88,7 +91,6 @@ pub fn enclosed(
 ) -> Result<Exit, Fault> {
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
-    let before = Before::of(policy)?;
     tell(Progress::Resolved);
     let mut jailed = spawn(policy, order(policy, argv))?;
     tell(Progress::Held {
@@ -96,6 +98,7 @@ pub fn enclosed(
         first: jailed.facts.first.get(),
         command: jailed.facts.command.get(),
     });
+    let protection = Protection::of(policy, &jailed)?;
     let mut mediation = Mediation::new();
     mediation.add(&mut jailed, policy, log.as_ref().map(|log| (launch, log)), None)?;
     if let Some(door) = jailed.door.take() {
@@ -109,8 +112,8 @@ pub fn enclosed(
     let subject = expectation(&jailed, policy, network)?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
-    let guard = Guard::start(policy)?;
-    let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
+    let guard = protection.guard(policy)?;
+    let watch = Watch::start(vec![subject], protection.healer()).map_err(RunError::NoWatch)?;
     let relay = jailed.terminal.take().map(relay).transpose()?;
     let running = jailed.release(passed)?;
     tell(Progress::Released);
@@ -124,8 +127,7 @@ pub fn enclosed(
     if let Some(log) = &log {
         tidy(log, setting);
     }
-    let (kept, trouble) = guard.finish();
-    let changes = before.after(kept, Vec::new());
+    let (changes, trouble) = protection.after(guard);
     let name = keep(&changes, launch, setting);
     tell(Progress::Changed(&changes, &name));
     match outcome {

@@ -2,10 +2,11 @@
 
 use super::Setting;
 use super::attendance::{Attendance, Outcome, Unconfined};
-use super::changes::{Before, Changes};
+use super::changes::Changes;
 use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
 use super::pair::{Pair, SessionWish, client_order, server_order};
+use super::protection::Protection;
 use super::readiness::{Waiting, wait_until_ready};
 use super::record::{Rounds, record_changes, record_running, record_start, reports, weakened};
 use super::run::{RunError, relay};
@@ -14,8 +15,7 @@ use super::watch::Watch;
 use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
-use crate::sandbox::guard::Guard;
-use crate::sandbox::terminal::Pane;
+use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
 use crate::verify::{Listen, NetSubject, Passed, Report, Stage, Subject, held};
@@ -60,8 +60,8 @@ pub fn line(
     end_if_asked(&setting.signals)?;
     let logs = Logs::open(store, record)?;
     let outside = published(&pair.server)?;
-    let before = Before::of(&pair.server)?;
     let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
+    let protection = Protection::of(&pair.server, &server)?;
     let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
     claim.update(|record| {
         record_start(record, &pair, &logs, [&server.facts, &client.facts], begun);
@@ -82,8 +82,8 @@ pub fn line(
     let mut expected = server_subject(&server, &pair)?;
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::ServerPassed(passed.report()));
-    let young = Watch::start(vec![expected.clone()]).map_err(RunError::NoWatch)?;
-    let guard = Guard::start(&pair.server)?;
+    let young = Watch::start(vec![expected.clone()], protection.healer()).map_err(RunError::NoWatch)?;
+    let guard = protection.guard(&pair.server)?;
     let server = server.release(passed)?;
     let waiting = Waiting {
         server: &server,
@@ -100,7 +100,7 @@ pub fn line(
     });
     let subjects = vec![expected, client_subject(&client, &pair)?];
     let (passed, verification) = both_passed(&subjects)?;
-    let watch = Watch::start(subjects).map_err(RunError::NoWatch)?;
+    let watch = Watch::start(subjects, protection.healer()).map_err(RunError::NoWatch)?;
     let relay = client.terminal.take().map(relay).transpose()?;
     let client = client.release(passed)?;
     claim.update(|record| record_running(record, &ready, verification, begun))?;
@@ -109,11 +109,8 @@ pub fn line(
     let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure());
     let (outcome, relay) = attendance.guarded(&guard).wait(|round| rounds.note(round));
     end(server, client);
-    if let Some(relay) = relay {
-        relay.finish();
-    }
-    let (kept, trouble) = guard.finish();
-    let changes = before.after(kept, Vec::new());
+    relay.into_iter().for_each(Relay::finish);
+    let (changes, trouble) = protection.after(guard);
     tell(Progress::Changed(&changes, &record.session_name));
     claim.update(|record| record_changes(record, &changes))?;
     trouble.map_or_else(|| finish(outcome, changes.paths()), |trouble| Err(trouble.into()))

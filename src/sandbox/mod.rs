@@ -12,6 +12,7 @@ mod inside;
 mod jailed;
 pub mod layers;
 pub mod mediate;
+pub mod mender;
 pub mod plan;
 mod spawn;
 pub mod terminal;

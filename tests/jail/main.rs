@@ -2,11 +2,14 @@
 //! its opposite. Run as root and as an ordinary user (`bin/run.sh test` does both).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
+mod absent;
 mod broker;
 mod environment;
+mod executed;
 mod files;
 mod ghosts;
 mod git;
+mod git_surface;
 mod harness;
 mod intruder;
 mod kernel;
@@ -17,6 +20,7 @@ mod place;
 mod processes;
 mod protected;
 mod refusal;
+mod replaced;
 mod sockets;
 mod terminal;
 mod tester;

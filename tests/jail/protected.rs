@@ -142,22 +142,6 @@ fn the_hooks_folder_that_git_really_uses_is_protected() {
 }
 
 #[test]
-fn a_protected_path_that_was_absent_is_reported() {
-    let place = repository();
-    let ended = finish(&mut place.sh(&[], "echo x > .envrc; mkdir .husky; echo x > fine")).expect(0);
-    for name in [".envrc", ".husky"] {
-        assert!(
-            ended.err().contains(place.work.join(name).to_str().unwrap()),
-            "{}",
-            ended.err()
-        );
-    }
-    assert!(!ended.err().contains("fine"), "{}", ended.err());
-    let quiet = finish(&mut place.sh(&[], "echo x > fine")).expect(0);
-    assert_eq!(quiet.err(), "");
-}
-
-#[test]
 fn a_forged_git_file_widens_nothing() {
     let place = repository();
     let other = repository();

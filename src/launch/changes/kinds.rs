@@ -93,6 +93,18 @@ impl Kinds {
         })
     }
 
+    /// Whether it is one that says nothing, though it stands where others would.
+    pub fn is_excepted(&self, names: &[OsString], git: Option<usize>) -> bool {
+        self.entries.iter().any(|kind| {
+            let excepted = kind
+                .except
+                .as_ref()
+                .zip(names.last())
+                .is_some_and(|(except, name)| fits(except, name));
+            excepted && stands_in(&kind.path, names, git, 1)
+        })
+    }
+
     /// When a folder is looked at.
     pub fn turn(&self, names: &[OsString], git: Option<usize>) -> Turn {
         let ends_in = |folder: &&Folder| {

@@ -153,7 +153,7 @@ fn judge(
             .as_ref()
             .is_none_or(|ordinary| !says(folder, name, ordinary))
     });
-    let executable = file_type(&stat) == SFlag::S_IFREG && stat.st_mode & 0o111 != 0;
+    let executable = !kinds.is_excepted(&names, git) && file_type(&stat) == SFlag::S_IFREG && stat.st_mode & 0o111 != 0;
     if kind.is_none() && !executable {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use super::notices::{Noticed, Notices};
 use super::places::{Deed, Place, Seen, Wanted, aside, decide};
-use super::{Kept, Refused, Tried, Trouble};
+use super::{Kept, Mend, Refused, Tried, Trouble};
 use crate::base::AbsPath;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, RenameFlags, openat, readlinkat, renameat2};
@@ -32,6 +32,7 @@ struct Watched {
 pub(super) struct Keeper {
     places: Vec<Watched>,
     notices: Notices,
+    mend: Mend,
     pub kept: Kept,
 }
 
@@ -41,7 +42,7 @@ type Looked = Result<(), Trouble>;
 impl Keeper {
     /// Opens every granted folder, and looks at every place once: nothing may have appeared since the policy was made.
     /// A place that cannot be looked at is told and not guarded.
-    pub fn new(places: Vec<Place>, mut notices: Notices) -> Result<Keeper, Trouble> {
+    pub fn new(places: Vec<Place>, mut notices: Notices, mend: Mend) -> Result<Keeper, Trouble> {
         let mut kept = Kept::default();
         let mut watched = Vec::new();
         for place in places {
@@ -64,6 +65,7 @@ impl Keeper {
         Ok(Keeper {
             places: watched,
             notices,
+            mend,
             kept,
         })
     }
@@ -73,6 +75,9 @@ impl Keeper {
         loop {
             let noticed = self.notices.wait(done.as_fd()).map_err(Trouble::Blind)?;
             self.kept.polled |= self.notices.polls();
+            if noticed.iter().any(|noticed| self.takes_a_cover(noticed)) {
+                (self.mend)().map_err(Trouble::Opened)?;
+            }
             for noticed in noticed {
                 match noticed {
                     Noticed::Everything => self.everything()?,
@@ -85,6 +90,18 @@ impl Keeper {
                     Noticed::Done => return self.everything(),
                 }
             }
+        }
+    }
+
+    /// Whether a cover may be gone: what it covered was replaced, or nobody told what happened.
+    fn takes_a_cover(&self, noticed: &Noticed) -> bool {
+        match noticed {
+            Noticed::Everything => true,
+            Noticed::At(index) | Noticed::Removed(index) => self
+                .places
+                .get(*index)
+                .is_some_and(|one| one.place.wanted == Wanted::Covered),
+            Noticed::Done => false,
         }
     }
 

@@ -49,6 +49,9 @@ pub struct Kept {
     pub polled: bool,
 }
 
+/// Puts back covers that the host took away; says who was quicker.
+pub type Mend = Box<dyn Fn() -> Result<(), String> + Send>;
+
 /// Why a launch is not guarded, or not any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
@@ -60,6 +63,8 @@ pub enum Trouble {
     Failed(AbsPath, Errno),
     #[error("changes of protected paths are not noticed any more ({0})")]
     Blind(Errno),
+    #[error("a protected file was replaced from outside, and {0}")]
+    Opened(String),
     #[error("nobody guards the protected paths any more")]
     Gone,
 }
@@ -74,6 +79,7 @@ impl Explain for Trouble {
             Trouble::Insisted(_) | Trouble::Failed(..) => {
                 "look at it before you use it; if it is yours, make it before the launch".into()
             }
+            Trouble::Opened(_) => "look at it before you use it, and start again".into(),
             Trouble::Blind(_) | Trouble::Gone => "start again".into(),
         })
     }
@@ -92,15 +98,16 @@ pub struct Guard {
 
 impl Guard {
     /// Guards what the policy protects and no mount holds. Call it before anything untrusted runs.
-    pub fn start(policy: &Policy) -> Result<Guard, Trouble> {
+    /// `mend` puts back covers that the host took away.
+    pub fn start(policy: &Policy, mend: Mend) -> Result<Guard, Trouble> {
         let link = |path: &AbsPath| std::fs::read_link(path).ok();
-        Guard::over(places::places(policy, link), Notices::new())
+        Guard::over(places::places(policy, link), Notices::new(), mend)
     }
 
-    fn over(places: Vec<Place>, notices: Notices) -> Result<Guard, Trouble> {
+    fn over(places: Vec<Place>, notices: Notices, mend: Mend) -> Result<Guard, Trouble> {
         let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(Trouble::Blind);
         let ((done, wish), (ended, bell)) = (pipe()?, pipe()?);
-        let mut keeper = Keeper::new(places, notices)?;
+        let mut keeper = Keeper::new(places, notices, mend)?;
         let outcome = Arc::new(Mutex::new((Kept::default(), None)));
         let theirs = Arc::clone(&outcome);
         let work = move || {

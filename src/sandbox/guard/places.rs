@@ -24,6 +24,8 @@ pub enum Wanted {
     Nothing,
     /// A link that leads where it led at the start.
     Link(PathBuf),
+    /// The protected file itself, which only the host can replace: that takes its cover away.
+    Covered,
     /// The lock that a program makes to replace the protected file whose name it has.
     NoLock,
 }
@@ -54,7 +56,7 @@ pub enum Deed {
 /// The one decision about a name on the way to a place.
 pub fn decide(wanted: &Wanted, is_last: bool, seen: &Seen) -> Deed {
     match (wanted, is_last, seen) {
-        (Wanted::NoLock, true, _) | (_, false, Seen::Nothing | Seen::Other) => Deed::Leave,
+        (Wanted::NoLock | Wanted::Covered, true, _) | (_, false, Seen::Nothing | Seen::Other) => Deed::Leave,
         (_, false, Seen::Folder) => Deed::Descend,
         // No link stood on the way: whoever follows this one finds what it leads to.
         (Wanted::Nothing, false, Seen::Link(_)) => Deed::Refuse,
@@ -69,18 +71,25 @@ pub fn decide(wanted: &Wanted, is_last: bool, seen: &Seen) -> Deed {
 
 /// Everything of a policy that no mount can hold, and the locks of what a mount holds. `link` reads a link of the host.
 pub fn places(policy: &Policy, link: impl Fn(&AbsPath) -> Option<PathBuf>) -> Vec<Place> {
-    let place = |one: &Protected| {
-        let (wanted, path) = match one.kind {
-            None if one.appearing == Appearing::Refused => (Wanted::Nothing, one.path.clone()),
-            None => return None,
-            Some(FileKind::Link) => (Wanted::Link(link(&source(policy, &one.path)?)?), one.path.clone()),
-            Some(FileKind::File) => (Wanted::NoLock, beside(&one.path, ".lock")?),
-            Some(_) => return None,
-        };
-        let bind = around(policy, &path)?;
+    let wanted = |one: &Protected| match one.kind {
+        None if one.appearing == Appearing::Refused => vec![(Wanted::Nothing, Some(one.path.clone()))],
+        Some(FileKind::Link) => {
+            let to = source(policy, &one.path).and_then(|path| link(&path));
+            to.map(|to| (Wanted::Link(to), Some(one.path.clone())))
+                .into_iter()
+                .collect()
+        }
+        Some(FileKind::File) => vec![
+            (Wanted::Covered, Some(one.path.clone())),
+            (Wanted::NoLock, beside(&one.path, ".lock")),
+        ],
+        _ => Vec::new(),
+    };
+    let place = |one: &Protected, wanted: Wanted, path: &AbsPath| {
+        let bind = around(policy, path)?;
         let names = path.as_path().strip_prefix(bind.target.as_path()).ok()?.components();
         let names: Vec<OsString> = names.filter_map(name).collect();
-        Some(Place {
+        (!names.is_empty()).then(|| Place {
             path: one.path.clone(),
             base: bind.source.clone(),
             names,
@@ -88,8 +97,12 @@ pub fn places(policy: &Policy, link: impl Fn(&AbsPath) -> Option<PathBuf>) -> Ve
             wanted,
         })
     };
-    let all = policy.protected.iter().filter_map(place);
-    all.filter(|place| !place.names.is_empty()).collect()
+    let all = policy
+        .protected
+        .iter()
+        .flat_map(|one| wanted(one).into_iter().map(move |(wanted, path)| (one, wanted, path)));
+    all.filter_map(|(one, wanted, path)| place(one, wanted, &path?))
+        .collect()
 }
 
 /// The innermost granted folder that holds a path, if it is writable.
@@ -161,6 +174,8 @@ mod tests {
             (link(), false, to("x"), Deed::Leave),
             (Wanted::NoLock, true, Seen::Other, Deed::Leave),
             (Wanted::NoLock, false, Seen::Folder, Deed::Descend),
+            (Wanted::Covered, true, Seen::Nothing, Deed::Leave),
+            (Wanted::Covered, true, Seen::Other, Deed::Leave),
         ] {
             assert_eq!(decide(&wanted, is_last, &seen), deed, "{wanted:?} {is_last} {seen:?}");
         }

@@ -40,7 +40,7 @@ fn gone(path: &Path) -> bool {
 /// Whether a name stands for something at all, and what was refused holds `content` now.
 fn refused(make: impl Fn(&Path), notices: Notices) -> Kept {
     let (_folder, at) = folder();
-    let guard = Guard::over(vec![place(&at, "a/b", Wanted::Nothing)], notices).unwrap();
+    let guard = Guard::over(vec![place(&at, "a/b", Wanted::Nothing)], notices, Box::new(|| Ok(()))).unwrap();
     make(&at);
     soon("nothing stands there", || gone(&at.join("a/b")));
     let (kept, trouble) = guard.finish();
@@ -93,7 +93,12 @@ fn whatever_appears_is_moved_aside_in_whatever_order_it_comes() {
 #[test]
 fn nothing_is_lost_and_each_has_a_name_of_its_own() {
     let (_folder, at) = folder();
-    let guard = Guard::over(vec![place(&at, ".envrc", Wanted::Nothing)], Notices::new()).unwrap();
+    let guard = Guard::over(
+        vec![place(&at, ".envrc", Wanted::Nothing)],
+        Notices::new(),
+        Box::new(|| Ok(())),
+    )
+    .unwrap();
     for content in ["one", "two"] {
         std::fs::write(at.join(".envrc"), content).unwrap();
         soon("it is moved", || gone(&at.join(".envrc")));
@@ -113,7 +118,7 @@ fn a_link_is_put_back() {
     let (_folder, at) = folder();
     symlink("scripts", at.join("hooks")).unwrap();
     let wanted = Wanted::Link("scripts".into());
-    let guard = Guard::over(vec![place(&at, "hooks", wanted)], Notices::new()).unwrap();
+    let guard = Guard::over(vec![place(&at, "hooks", wanted)], Notices::new(), Box::new(|| Ok(()))).unwrap();
     let is_back = || std::fs::read_link(at.join("hooks")).is_ok_and(|to| to == Path::new("scripts"));
     std::fs::remove_file(at.join("hooks")).unwrap();
     soon("removed, and back", is_back);
@@ -129,7 +134,12 @@ fn a_link_is_put_back() {
 #[test]
 fn who_insists_ends_the_launch_and_so_does_what_cannot_be_moved() {
     let (_folder, at) = folder();
-    let guard = Guard::over(vec![place(&at, "x", Wanted::Nothing)], Notices::new()).unwrap();
+    let guard = Guard::over(
+        vec![place(&at, "x", Wanted::Nothing)],
+        Notices::new(),
+        Box::new(|| Ok(())),
+    )
+    .unwrap();
     soon("it is enough", || {
         let _ = std::fs::write(at.join("x"), "");
         guard.trouble().is_some()
@@ -144,7 +154,12 @@ fn who_insists_ends_the_launch_and_so_does_what_cannot_be_moved() {
 fn what_stands_there_before_is_no_guards_to_move() {
     let (_folder, at) = folder();
     std::fs::write(at.join("x"), "mine").unwrap();
-    let trouble = Guard::over(vec![place(&at, "x", Wanted::Nothing)], Notices::new()).unwrap_err();
+    let trouble = Guard::over(
+        vec![place(&at, "x", Wanted::Nothing)],
+        Notices::new(),
+        Box::new(|| Ok(())),
+    )
+    .unwrap_err();
     assert!(matches!(trouble, Trouble::Appeared(_)));
     assert_eq!(std::fs::read_to_string(at.join("x")).unwrap(), "mine");
 }
@@ -153,17 +168,35 @@ fn what_stands_there_before_is_no_guards_to_move() {
 fn a_lock_that_is_given_up_is_an_attempt_to_change_what_it_is_for() {
     let (_folder, at) = folder();
     let lock = || place(&at, "config.lock", Wanted::NoLock);
-    let guard = Guard::over(vec![lock()], Notices::new()).unwrap();
+    let guard = Guard::over(vec![lock()], Notices::new(), Box::new(|| Ok(()))).unwrap();
     std::fs::write(at.join("config.lock"), "").unwrap();
     std::fs::rename(at.join("config.lock"), at.join("config")).unwrap();
     assert!(
         guard.finish().0.tried.is_empty(),
         "it went through, so it came from outside"
     );
-    let guard = Guard::over(vec![lock()], Notices::new()).unwrap();
+    let guard = Guard::over(vec![lock()], Notices::new(), Box::new(|| Ok(()))).unwrap();
     for _ in 0..3 {
         std::fs::write(at.join("config.lock"), "").unwrap();
         std::fs::remove_file(at.join("config.lock")).unwrap();
     }
     assert_eq!(guard.finish().0.tried.len(), 1);
+}
+
+#[test]
+fn a_covered_file_that_is_replaced_is_mended_at_once_and_who_was_quicker_ends_the_launch() {
+    let (_folder, at) = folder();
+    std::fs::write(at.join("config"), "").unwrap();
+    let covered = || vec![place(&at, "config", Wanted::Covered)];
+    let (told, mended) = std::sync::mpsc::channel();
+    let mend = move || told.send(()).map_err(|error| error.to_string());
+    let guard = Guard::over(covered(), Notices::new(), Box::new(mend)).unwrap();
+    std::fs::write(at.join("config.lock"), "new").unwrap();
+    std::fs::rename(at.join("config.lock"), at.join("config")).unwrap();
+    mended.recv_timeout(Duration::from_secs(2)).unwrap();
+    assert_eq!(guard.finish().1, None);
+    let guard = Guard::over(covered(), Notices::new(), Box::new(|| Err("somebody has it".into()))).unwrap();
+    std::fs::remove_file(at.join("config")).unwrap();
+    soon("it ends", || guard.trouble().is_some());
+    assert_eq!(guard.finish().1, Some(Trouble::Opened("somebody has it".into())));
 }
