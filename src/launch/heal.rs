@@ -84,8 +84,13 @@ impl Healer {
             return Healed::default();
         };
         let mut findings = Vec::new();
-        for cover in &self.covers {
-            let Ok(mounts) = mounts_of(self.first) else { break };
+        let mut mounts = mounts_of(self.first).unwrap_or_default();
+        // Nothing is mounted where nothing runs any more.
+        for cover in self
+            .covers
+            .iter()
+            .take(if mounts.is_empty() { 0 } else { self.covers.len() })
+        {
             if mounts.iter().any(|mount| mount.target == cover.at.as_path()) {
                 continue;
             }
@@ -97,7 +102,7 @@ impl Healer {
             }
             if self.cover(cover) {
                 findings.extend(self.holders(cover));
-                let mounts = mounts_of(self.first).unwrap_or_default();
+                mounts = mounts_of(self.first).unwrap_or_default();
                 if let Some(mount) = mounts.iter().rfind(|mount| mount.target == cover.at.as_path()) {
                     state.ids.insert(cover.at.clone(), mount.id);
                 }

@@ -3,7 +3,7 @@
 use crate::harness::{Attempt, Verdict};
 use crate::place::{Place, Started, eventually, finish};
 use crate::protected::{git, repository};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt as _, symlink};
 
 /// Makes something, and is denied if it does not stay for the time in `argv[2]`; the path is `argv[1]`.
 const STAYS: &str = "
@@ -205,7 +205,11 @@ fn where_the_kernel_has_no_room_for_watches_everything_is_looked_at_again_and_ag
         .args(["-Ur", "sh", "-c", without, "sh"])
         .arg(crate::place::program());
     command.args(["run", "--status-fd", "3", "--", "sh", "-c", script]);
+    // Root of that namespace has no folder of its own on the host.
+    let runtime = place.path().join("runtime");
+    std::fs::DirBuilder::new().mode(0o700).create(&runtime).unwrap();
     let mut whole = place.command("sh");
+    whole.env("XDG_RUNTIME_DIR", &runtime);
     whole
         .args(["-c", "\"$@\" 3>status", "sh"])
         .arg(command.get_program())

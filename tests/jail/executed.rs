@@ -99,3 +99,20 @@ fn bytes_of_a_name_cannot_write_to_the_terminal() {
     assert_eq!(ended.err.iter().filter(|byte| **byte == b'\n').count(), 1);
     assert!(!ended.err.contains(&0x1b) && !ended.err.contains(&7), "{}", ended.err());
 }
+
+#[test]
+fn a_protected_file_that_is_changed_by_another_name_is_told() {
+    let place = repository();
+    std::fs::hard_link(place.work.join(".mcp.json"), place.work.join("alias")).unwrap();
+    std::fs::hard_link(place.work.join(".vscode/tasks.json"), place.work.join("tasks")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(told(&place, "cat alias tasks > /dev/null"), [""; 0]);
+    let told = told(&place, "echo evil > alias; echo evil > tasks");
+    for name in [".mcp.json", ".vscode/tasks.json"] {
+        let whole = place.work.join(name);
+        assert!(
+            told.iter().any(|line| line.contains(whole.to_str().unwrap())),
+            "{name}: {told:?}"
+        );
+    }
+}

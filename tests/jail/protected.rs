@@ -114,6 +114,12 @@ fn removing_the_repository_leaves_what_is_protected() {
     let before = ["config", "hooks/pre-commit"].map(|name| std::fs::read(place.work.join(".git").join(name)).unwrap());
     let ended = finish(&mut place.sh(&[], "rm -rf .git .vscode .mcp.json"));
     assert_ne!(ended.code(), 0);
+    let lost = place.work.join(".git/objects");
+    assert!(
+        !lost.exists() && ended.err().contains(lost.to_str().unwrap()),
+        "{}",
+        ended.err()
+    );
     let after = ["config", "hooks/pre-commit"].map(|name| std::fs::read(place.work.join(".git").join(name)).unwrap());
     assert_eq!(before, after);
     assert!(place.work.join(".vscode/tasks.json").exists() && place.work.join(".mcp.json").exists());

@@ -39,6 +39,7 @@ pub struct Kinds {
     entries: Vec<Kind>,
     skip: Vec<Folder>,
     late: Vec<Folder>,
+    missed: Vec<Folder>,
 }
 
 /// When a folder is looked at.
@@ -77,6 +78,13 @@ impl Kinds {
             }
         }
         Ok(kinds)
+    }
+
+    /// What should still be there after a launch, below the workspace, and why.
+    pub fn missed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.missed
+            .iter()
+            .map(|folder| (folder.path.as_str(), folder.why.as_str()))
     }
 
     /// The kind of a file, whose names below the granted folder are these; `git` counts the names up to the git folder
@@ -214,6 +222,7 @@ mod tests {
                 .skip
                 .iter()
                 .chain(&kinds.late)
+                .chain(&kinds.missed)
                 .all(|folder| !folder.why.is_empty())
         );
     }

@@ -102,6 +102,8 @@ pub struct Before {
     begun: Instant,
     /// Absent paths whose appearing is only told.
     absent: Vec<(AbsPath, String)>,
+    /// What stood there and should after it.
+    present: Vec<(AbsPath, String)>,
 }
 
 impl Before {
@@ -113,11 +115,17 @@ impl Before {
             .protected
             .iter()
             .filter(|one| one.kind.is_none() && one.appearing == Appearing::Reported);
+        let kinds = Kinds::of(policy).map_err(Unread)?;
+        let root = policy.root.as_ref();
+        let missed = kinds
+            .missed()
+            .filter_map(|(path, why)| Some((root?.join(path).ok()?, why.to_owned())));
         Ok(Before {
+            present: missed.filter(|(path, _)| exists(path)).collect(),
             again: Again {
                 roots: roots(policy),
                 since: (now.tv_sec(), now.tv_nsec()),
-                kinds: Kinds::of(policy).map_err(Unread)?,
+                kinds,
                 left: 0,
             },
             begun: Instant::now(),
@@ -139,10 +147,10 @@ impl Before {
             seen.extend(walked.seen);
             again.left += walked.left;
         }
+        let gone = self.present.into_iter().filter(|(path, _)| !exists(path));
         let appeared = self.absent.into_iter().filter(|(path, _)| exists(path));
-        let mut changed: Vec<Change> = appeared
-            .map(|(path, reason)| Change { path, reason, count: 1 })
-            .collect();
+        let one = |(path, reason)| Change { path, reason, count: 1 };
+        let mut changed: Vec<Change> = gone.chain(appeared).map(one).collect();
         for change in gathered(seen) {
             if !changed.iter().any(|earlier| change.path.is_within(&earlier.path)) {
                 changed.push(change);
