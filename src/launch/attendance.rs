@@ -1,5 +1,6 @@
 //! The step wait: until a command has ended, with signals, stops and verification on the way.
 
+use super::freeze::Frozen;
 use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
 use crate::sandbox::attend::{Event, Signals, next};
@@ -210,13 +211,16 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// The command was stopped with ctrl-Z: give the terminal back and stop as well, until the shell continues us.
+    /// The command was stopped with ctrl-Z: stop everything inside, give the terminal back and stop as well, until the shell continues us.
     fn suspend(&mut self) {
         let Some(relay) = self.relay.as_mut().filter(|relay| relay.pane.is_taken()) else {
             return;
         };
+        let firsts = self.running.iter().map(|running| running.facts.first.get());
+        let frozen: Vec<Frozen> = firsts.filter_map(Frozen::of).collect();
         relay.give_back();
         let _ = nix::sys::signal::raise(Signal::SIGSTOP);
+        frozen.into_iter().for_each(Frozen::thaw);
         self.resume();
     }
 

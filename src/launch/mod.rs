@@ -7,6 +7,7 @@ mod captured;
 pub mod changes;
 pub mod control;
 pub mod doctor;
+mod freeze;
 mod heal;
 mod interrupted;
 mod mediation;

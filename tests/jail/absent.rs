@@ -1,7 +1,8 @@
 //! P2 where nothing stands yet: no mount can cover it, so whatever appears is moved aside at once, and nothing is lost.
 
 use crate::harness::{Attempt, Verdict};
-use crate::place::{Place, Started, eventually, finish};
+use crate::pane::{Pane, size};
+use crate::place::{Place, Started, eventually, finish, program};
 use crate::protected::{git, repository};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 
@@ -237,4 +238,36 @@ fn what_appears_while_nothing_of_it_runs_is_left_alone() {
     run.signal(nix::sys::signal::Signal::SIGTERM);
     run.finish();
     assert_eq!(std::fs::read_to_string(aside).unwrap(), "{}");
+}
+
+#[test]
+fn nothing_goes_on_in_a_suspended_launch_that_nobody_guards() {
+    let place = repository();
+    let mut command = place.command("bash");
+    command.args(["--norc", "--noprofile", "-i"]);
+    command.env("PS1", "PROMPT> ").env("PF", program());
+    let mut shell = Pane::new(&command, &size(100, 30));
+    shell.expect("PROMPT> ");
+    // Something in the background of a command that stops itself.
+    let script = "setsid sh -c \"while :; do echo x >> ticks; sleep 0.05; test -e late && echo x > .envrc; done\" & \
+        sleep 0.3; kill -STOP $$; echo back; sleep 1";
+    shell.write(format!("\"$PF\" run -- sh -c '{script}'\n").as_bytes());
+    shell.expect("Stopped");
+    shell.expect("PROMPT> ");
+    let ticks = || std::fs::metadata(place.work.join("ticks")).map_or(0, |ticks| ticks.len());
+    let before = ticks();
+    assert!(before > 0, "it ran before");
+    std::fs::write(place.work.join("late"), "").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert_eq!(ticks(), before, "it stands still");
+    assert!(!place.work.join(".envrc").exists());
+    shell.write(b"fg\n");
+    shell.expect("back");
+    eventually("it goes on", || ticks() > before);
+    eventually("and is guarded", || {
+        place.work.join(".envrc.refused-by-pinfold").exists()
+    });
+    shell.expect("PROMPT> ");
+    shell.write(b"exit\n");
+    shell.finish();
 }
