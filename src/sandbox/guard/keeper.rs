@@ -7,11 +7,12 @@ use crate::base::AbsPath;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, RenameFlags, openat, readlinkat, renameat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// So often within `WHILE` something may appear at one path; then the launch ends.
@@ -23,7 +24,8 @@ const NUMBERS: usize = 10_000;
 /// One place and its history.
 struct Watched {
     place: Place,
-    base: OwnedFd,
+    /// One for all places below the same granted folder.
+    base: Arc<OwnedFd>,
     /// When something was refused there lately.
     lately: VecDeque<Instant>,
 }
@@ -45,11 +47,14 @@ impl Keeper {
     pub fn new(places: Vec<Place>, mut notices: Notices, mend: Mend) -> Result<Keeper, Trouble> {
         let mut kept = Kept::default();
         let mut watched = Vec::new();
+        let mut bases: BTreeMap<AbsPath, Arc<OwnedFd>> = BTreeMap::new();
         for place in places {
-            let Ok(base) = open(&place.base) else {
+            let known = bases.get(&place.base).cloned();
+            let Some(base) = known.or_else(|| open(&place.base).ok().map(Arc::new)) else {
                 kept.unguarded.push(place.path.clone());
                 continue;
             };
+            bases.insert(place.base.clone(), Arc::clone(&base));
             let one = Watched {
                 place,
                 base,

@@ -109,7 +109,8 @@ impl Notices {
             None => vec![Noticed::Everything],
             Some(kernel) => match kernel.read_events() {
                 Ok(events) => self.told(events),
-                Err(Errno::EAGAIN) => vec![Noticed::Everything],
+                // Nothing was told for long, or the end has come, at which everything is looked at anyway.
+                Err(Errno::EAGAIN) => Vec::from_iter((!is_done).then_some(Noticed::Everything)),
                 Err(Errno::EINTR) => Vec::new(),
                 Err(errno) => return Err(errno),
             },
