@@ -36,11 +36,11 @@ pub fn warn(changes: &Changes, name: &str) {
 pub fn show(args: &Info) -> Outcome {
     let store = store()?;
     let name = args.select.session.clone().unwrap_or_default();
-    let changes = match kept(&store, None, &name) {
-        Some(changes) => Some(changes),
+    let (changes, record) = match kept(&store, None, &name) {
+        Some(changes) => (Some(changes), None),
         None => {
             let record = select(&store, args.select.session.as_deref(), Among::All)?;
-            kept(&store, Some(&record), &name)
+            (kept(&store, Some(&record), &name), Some(record))
         }
     };
     let changes = changes.unwrap_or_default().complete();
@@ -50,6 +50,9 @@ pub fn show(args: &Info) -> Outcome {
         say("nothing that the host may execute was changed");
     } else {
         lines(&changes).into_iter().for_each(say);
+    }
+    if let Some(record) = record {
+        store.mark_seen(&record);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use super::Outcome;
 use super::args::Shell;
 use super::changes::warn;
 use super::list::store;
-use super::run::passed_on;
+use super::run::{passed_on, warnings};
 use crate::base::LaunchId;
 use crate::launch::Setting;
 use crate::launch::begin::recorded_policy;
@@ -16,7 +16,10 @@ use std::ffi::{OsStr, OsString};
 pub fn run(args: Shell) -> Outcome {
     let setting = Setting::find()?;
     let record = select(&store()?, args.session.as_deref(), Among::All)?;
-    let policy = recorded_policy(&record, &setting)?;
+    let mut policy = recorded_policy(&record, &setting)?;
+    policy.weakened.extend(args.allow_missing);
+    policy.weakened.sort();
+    policy.weakened.dedup();
     let shell = || {
         vec![
             policy
@@ -29,10 +32,16 @@ pub fn run(args: Shell) -> Outcome {
     };
     let argv = if args.command.is_empty() { shell() } else { args.command };
     let program = argv.first().cloned().unwrap_or_default();
-    let exit = enclosed(&LaunchId::fresh(), &policy, argv, &setting, &mut |progress| {
-        if let Progress::Changed(changes, name) = progress {
-            warn(changes, name);
-        }
-    })?;
+    let exit = enclosed(
+        &LaunchId::fresh(),
+        &policy,
+        argv,
+        &setting,
+        &mut |progress| match progress {
+            Progress::Resolved(policy) => warnings(policy),
+            Progress::Changed(changes, name) => warn(changes, name),
+            _ => {}
+        },
+    )?;
     Ok(passed_on(exit, &program))
 }

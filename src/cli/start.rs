@@ -31,6 +31,9 @@ pub fn run(args: Start) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
         Begun::Here(record, ended) => {
+            if ended.exit.status() != 0 {
+                super::why_last::hint(&record.session_name, &setting);
+            }
             let answer = json!({"ok": true, "session": record.session_name, "status": ended.exit.status(), "changed": ended.changed});
             if args.json {
                 say_json(&answer)

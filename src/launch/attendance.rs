@@ -1,15 +1,14 @@
 //! The step wait: until a command has ended, with signals, stops and verification on the way.
 
-use super::freeze::Frozen;
 use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
-use crate::sandbox::attend::{Event, Signals, next};
+use crate::sandbox::attend::{Event, Signals, Stopping, Wakes, next, stop};
+use crate::sandbox::door::Door;
 use crate::sandbox::guard::{Guard, Trouble};
 use crate::sandbox::terminal::Relay;
 use crate::sandbox::{Exit, Running, Told};
 use crate::verify::Report;
 use nix::sys::signal::Signal;
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How long a command may take after it was asked to end.
@@ -34,6 +33,8 @@ pub enum Outcome {
     Unconfined(Report),
     /// Protected paths cannot be guarded any more.
     Unguarded(Trouble),
+    /// The process at the door was ended.
+    DoorGone,
     /// The supervisor cannot watch any more.
     Broken(nix::errno::Errno),
 }
@@ -76,9 +77,12 @@ pub struct Attendance<'a> {
     pub signals: &'a Signals,
     pub watch: &'a Watch,
     pub on_failure: OnFailure,
+    door: Option<&'a Door>,
     guard: Option<&'a Guard>,
     /// Set by the first request to end.
     deadline: Option<Instant>,
+    /// The stop that is under way: who stops, and how many sandboxes have yet to say that they stand still.
+    stopping: Option<(Stopping, usize)>,
     /// When the next round of verification is overdue, and whether it was asked for once more.
     overdue: (Instant, bool),
 }
@@ -98,10 +102,18 @@ impl<'a> Attendance<'a> {
             signals,
             watch,
             on_failure,
+            door: None,
             guard: None,
             deadline: None,
+            stopping: None,
             overdue: (Instant::now() + OVERDUE, false),
         }
+    }
+
+    /// With the door of one of them, without which none is of use.
+    pub fn through(mut self, door: Option<&'a Door>) -> Attendance<'a> {
+        self.door = door;
+        self
     }
 
     /// While this guard is at work.
@@ -119,31 +131,30 @@ impl<'a> Attendance<'a> {
     /// Until a command ends or a verification fails; `seen` gets every round of reports. The relay comes back: what the
     /// command wrote last is shown once the sandboxes are gone.
     pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> (Outcome, Option<Relay>) {
-        let wakes: Vec<BorrowedFd<'_>> = [Some(self.watch.wake()), self.guard.map(Guard::wake)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let wakes = Wakes {
+            watch: self.watch.wake(),
+            door: self.door.and_then(Door::ended),
+            guard: self.guard.map(Guard::wake),
+        };
         let outcome = loop {
             let deadline = self
                 .deadline
                 .map_or(self.overdue.0, |deadline| deadline.min(self.overdue.0));
-            match next(self.running, &mut self.relay, self.signals, &wakes, Some(deadline)) {
+            match next(self.running, &mut self.relay, self.signals, wakes, Some(deadline)) {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
                 // Any other is a server, and what stops it is its own tool: that must not stop the supervisor as well.
-                Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.suspend(),
+                Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.command_stopped(),
+                Ok(Event::Told(_, Told::Frozen { whole })) => self.one_is_frozen(whole),
                 Ok(Event::Told(_, Told::Stopped | Told::Noise)) => {}
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
                 Ok(Event::Late) => match self.late() {
                     Some(outcome) => break outcome,
                     None => continue,
                 },
+                Ok(Event::DoorGone) => break Outcome::DoorGone,
+                Ok(Event::GuardGone) => break self.unguarded(),
                 Ok(Event::Woken) => match self.watch.rounds() {
-                    _ if self.trouble().is_some() => {
-                        break self
-                            .trouble()
-                            .map_or(Outcome::Broken(nix::errno::Errno::EIO), Outcome::Unguarded);
-                    }
                     Err(errno) => break Outcome::Broken(errno),
                     Ok(rounds) => {
                         if let Some(report) = self.look(rounds, &mut seen) {
@@ -156,8 +167,10 @@ impl<'a> Attendance<'a> {
         (outcome, self.relay)
     }
 
-    fn trouble(&self) -> Option<Trouble> {
-        self.guard.and_then(Guard::trouble)
+    /// The guard has ended before the launch.
+    fn unguarded(&self) -> Outcome {
+        let trouble = self.guard.and_then(Guard::trouble);
+        Outcome::Unguarded(trouble.unwrap_or(Trouble::Gone))
     }
 
     /// A time has passed: that of the command, or that of the next verification, which then is asked for once more:
@@ -197,6 +210,7 @@ impl<'a> Attendance<'a> {
         match signal {
             Signal::SIGUSR1 => self.watch.ask(),
             Signal::SIGCONT => self.resume(),
+            Signal::SIGTSTP => self.suspend(Stopping::Alone),
             Signal::SIGPIPE => {}
             _ => {
                 command.signal(signal);
@@ -211,25 +225,53 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// The command was stopped with ctrl-Z: stop everything inside, give the terminal back and stop as well, until the shell continues us.
-    fn suspend(&mut self) {
-        let Some(relay) = self.relay.as_mut().filter(|relay| relay.pane.is_taken()) else {
+    /// The command was stopped with ctrl-Z. Without the pane's keys nobody has typed that, and nobody could type `fg`.
+    fn command_stopped(&mut self) {
+        if self.relay.as_ref().is_some_and(|relay| relay.pane.is_taken()) {
+            self.suspend(Stopping::Group);
+        }
+    }
+
+    /// This process is to stop, and its looks with it: first everything inside must stand still.
+    fn suspend(&mut self, who: Stopping) {
+        if self.stopping.is_none() {
+            self.stopping = Some((who, self.running.len()));
+            self.running.iter().for_each(|running| running.freeze());
+        }
+    }
+
+    /// Once the last sandbox stands still, the terminal is given back and this process stops, until somebody continues
+    /// it. Where something would run on, it does not stop.
+    fn one_is_frozen(&mut self, whole: bool) {
+        let Some((who, left)) = self.stopping.as_mut() else {
             return;
         };
-        let firsts = self.running.iter().map(|running| running.facts.first.get());
-        let frozen: Vec<Frozen> = firsts.filter_map(Frozen::of).collect();
-        relay.give_back();
-        let _ = nix::sys::signal::raise(Signal::SIGSTOP);
-        frozen.into_iter().for_each(Frozen::thaw);
+        *left = left.saturating_sub(1);
+        match (whole, *left, *who) {
+            (true, 1.., _) => return,
+            (true, 0, who) => {
+                if let Some(relay) = self.relay.as_mut() {
+                    relay.give_back();
+                }
+                stop(who);
+            }
+            (false, ..) => {}
+        }
+        self.stopping = None;
+        self.running.iter().for_each(|running| running.thaw());
         self.resume();
     }
 
+    /// The pane again, the command goes on, and what happened meanwhile outside is looked at now.
     fn resume(&mut self) {
         if let Some(relay) = self.relay.as_mut() {
             relay.take_again();
         }
         if let Some(command) = self.running.last() {
             command.resume();
+            // A full-screen program draws anew, also where the size is the same.
+            command.signal(Signal::SIGWINCH);
         }
+        self.watch.ask();
     }
 }

@@ -43,9 +43,10 @@ struct State {
 }
 
 /// What a guard does when it notices that a cover may be gone.
-pub fn mend(healer: &Arc<Healer>) -> Mend {
-    let healer = Arc::clone(healer);
-    Box::new(move || match healer.heal().findings.into_iter().next() {
+pub fn mend(healer: Option<&Arc<Healer>>) -> Mend {
+    let healer = healer.cloned();
+    let findings = move || healer.as_ref().map(|healer| healer.heal().findings).unwrap_or_default();
+    Box::new(move || match findings().into_iter().next() {
         Some(finding) => Err(finding.problem),
         None => Ok(()),
     })

@@ -3,6 +3,7 @@
 use super::Setting;
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
 use super::changes::{Changes, keep};
+use super::enclose::{Enclosed, enclose};
 use super::mediation::{Mediation, MediationError, inlets, published};
 use super::protection::Protection;
 use super::session::expectation;
@@ -11,10 +12,12 @@ use super::watch::Watch;
 use super::wish::{Additions, Wish};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
+use crate::sandbox::door::DoorGone;
+use crate::sandbox::given::Given;
 use crate::sandbox::guard::Trouble;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
-use crate::sandbox::{Doors, Exit, Order, Stream, planned, spawn};
+use crate::sandbox::{Doors, Exit, Order, Stream, planned};
 use crate::state::{KEPT, Store};
 use crate::verify::{NetSubject, Report, held};
 use std::ffi::OsString;
@@ -29,11 +32,13 @@ pub const DEFAULT_PROFILE: &str = "default";
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// The policy is frozen; the sandbox is made next.
-    Resolved,
+    Resolved(&'a Policy),
     Held {
         launch: &'a LaunchId,
         first: i32,
         command: i32,
+        /// What the kernel gave.
+        given: &'a Given,
     },
     Verified(&'a Report),
     Released,
@@ -76,6 +81,7 @@ pub fn line(
     setting: &Setting,
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Exit, Fault> {
+    wish.check_variables(setting)?;
     let launch = LaunchId::fresh();
     let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
     enclosed(&launch, &policy, argv, setting, tell)
@@ -91,25 +97,32 @@ pub fn enclosed(
 ) -> Result<Exit, Fault> {
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
-    tell(Progress::Resolved);
-    let mut jailed = spawn(policy, order(policy, argv))?;
+    tell(Progress::Resolved(policy));
+    let order = |policy: &Policy| Ok::<_, Fault>(order(policy, argv.clone()));
+    let Enclosed {
+        mut jailed,
+        policy: enforced,
+        room: _room,
+    } = enclose(launch, policy, order, setting)?;
     tell(Progress::Held {
         launch,
         first: jailed.facts.first.get(),
         command: jailed.facts.command.get(),
+        given: &jailed.facts.given,
     });
-    let protection = Protection::of(policy, &jailed)?;
-    let mut mediation = Mediation::new();
-    mediation.add(&mut jailed, policy, log.as_ref().map(|log| (launch, log)), None)?;
-    if let Some(door) = jailed.door.take() {
-        mediation.publish(outside, &Arc::new(door));
+    let protection = Protection::of(policy, enforced.mode(), &jailed)?;
+    let mut mediation = Mediation::new(setting.refused(&run_name(launch)));
+    mediation.add(&mut jailed, &enforced, log.as_ref().map(|log| (launch, log)), None)?;
+    let door = jailed.door.take().map(Arc::new);
+    if let Some(door) = &door {
+        mediation.publish(outside, door);
     }
     let _traffic = mediation.start()?;
     let network = NetSubject {
         handed_out: handed_out(&jailed.facts),
         ..NetSubject::default()
     };
-    let subject = expectation(&jailed, policy, network)?;
+    let subject = expectation(&jailed, &enforced, network)?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
     let guard = protection.guard(policy)?;
@@ -118,7 +131,7 @@ pub fn enclosed(
     let running = jailed.release(passed)?;
     tell(Progress::Released);
     let alone = [&running];
-    let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop);
+    let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop).through(door.as_deref());
     let (outcome, relay) = attendance.guarded(&guard).wait(|_| {});
     running.end();
     if let Some(relay) = relay {
@@ -128,17 +141,22 @@ pub fn enclosed(
         tidy(log, setting);
     }
     let (changes, trouble) = protection.after(guard);
-    let name = keep(&changes, launch, setting);
+    let name = run_name(launch);
+    keep(&changes, &name, setting);
     tell(Progress::Changed(&changes, &name));
-    match outcome {
-        Outcome::Ended(..) if trouble.is_some() => Err(trouble.unwrap_or(Trouble::Gone).into()),
-        Outcome::Ended(_, exit) => {
-            tell(Progress::Ended(exit));
-            Ok(exit)
-        }
-        Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
-        Outcome::Unguarded(trouble) => Err(trouble.into()),
-        Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
+    let exit = finish(outcome, trouble)?;
+    tell(Progress::Ended(exit));
+    Ok(exit)
+}
+
+/// How the command ended, unless that does not count: nothing is a good end where what is protected could not be kept.
+fn finish(outcome: Outcome, trouble: Option<Trouble>) -> Result<Exit, Fault> {
+    match (outcome, trouble) {
+        (Outcome::Ended(..), Some(trouble)) | (Outcome::Unguarded(trouble), _) => Err(trouble.into()),
+        (Outcome::Ended(_, exit), None) => Ok(exit),
+        (Outcome::Unconfined(report), _) => Err(Unconfined::of(&report).into()),
+        (Outcome::DoorGone, _) => Err(DoorGone.into()),
+        (Outcome::Broken(errno), _) => Err(RunError::Broken(errno).into()),
     }
 }
 
@@ -150,6 +168,7 @@ pub fn relay(inner: OwnedFd) -> Result<Relay, RunError> {
 
 /// The plan that `line` would carry out.
 pub fn dry_run(wish: &Wish, argv: Vec<OsString>, setting: &Setting) -> Result<(Policy, Vec<Op>), Fault> {
+    wish.check_variables(setting)?;
     let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
     let ops = planned(&policy, &order(&policy, argv));
     Ok((policy, ops))
@@ -196,11 +215,16 @@ fn tidy(log: &AbsPath, setting: &Setting) {
     }
 }
 
+/// What the files of one command's launch are called by.
+pub fn run_name(launch: &LaunchId) -> String {
+    format!("run-{launch}")
+}
+
 fn network_log(launch: &LaunchId, policy: &Policy, setting: &Setting) -> Result<Option<AbsPath>, Fault> {
     if inlets(policy).is_empty() {
         return Ok(None);
     }
     let store = Store::open(&setting.dirs)?;
-    let path = store.logs().network(&format!("run-{launch}"));
+    let path = store.logs().network(&run_name(launch));
     path.map(Some).map_err(|source| MediationError::Name(source).into())
 }

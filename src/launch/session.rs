@@ -10,17 +10,18 @@ use super::protection::Protection;
 use super::readiness::{Waiting, wait_until_ready};
 use super::record::{Rounds, record_changes, record_running, record_start, reports, weakened};
 use super::run::{RunError, relay};
-use super::subject::{handed_out, subject};
+use super::subject::{Terminal, handed_out, subject};
 use super::watch::Watch;
 use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
+use crate::sandbox::door::DoorGone;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
 use crate::verify::{Listen, NetSubject, Passed, Report, Stage, Subject, held};
 use serde_json::Value;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -61,7 +62,7 @@ pub fn line(
     let logs = Logs::open(store, record)?;
     let outside = published(&pair.server)?;
     let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
-    let protection = Protection::of(&pair.server, &server)?;
+    let protection = Protection::of(&pair.server, pair.server.mode(), &server)?;
     let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
     claim.update(|record| {
         record_start(record, &pair, &logs, [&server.facts, &client.facts], begun);
@@ -69,7 +70,7 @@ pub fn line(
     })?;
     tell(Progress::Held(&pair.server));
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(setting.refused(&record.session_name));
     mediation.add(
         &mut server,
         &pair.server,
@@ -106,7 +107,7 @@ pub fn line(
     claim.update(|record| record_running(record, &ready, verification, begun))?;
     let both = [&server, &client];
     let mut rounds = Rounds::new(claim);
-    let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure());
+    let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure()).through(Some(&door));
     let (outcome, relay) = attendance.guarded(&guard).wait(|round| rounds.note(round));
     end(server, client);
     relay.into_iter().for_each(Relay::finish);
@@ -140,6 +141,7 @@ fn finish(outcome: Outcome, changed: Vec<AbsPath>) -> Result<Ended, Fault> {
         Outcome::Ended(_, exit) => Err(super::pair::PairError::ServerEnded(describe(exit)).into()),
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
         Outcome::Unguarded(trouble) => Err(trouble.into()),
+        Outcome::DoorGone => Err(DoorGone.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
 }
@@ -205,14 +207,6 @@ fn client_subject(client: &Jailed, pair: &Pair) -> Result<Subject, Fault> {
 
 /// What the checker holds a held sandbox against.
 pub fn expectation(jailed: &Jailed, policy: &Policy, network: NetSubject) -> Result<Subject, Fault> {
-    let terminal = jailed
-        .terminal
-        .as_ref()
-        .and_then(|inner| nix::sys::stat::fstat(inner.as_fd()).ok());
-    Ok(subject(
-        &jailed.facts,
-        policy,
-        network,
-        terminal.map(|stat| stat.st_dev),
-    )?)
+    let terminal = jailed.terminal.as_ref().and_then(|inner| Terminal::of(inner).ok());
+    Ok(subject(&jailed.facts, policy, network, terminal)?)
 }

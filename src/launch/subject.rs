@@ -2,17 +2,19 @@
 //! expectation. It is data; the checker reads the rest itself.
 
 use crate::base::{AbsPath, Explain, Kind, Pid, Port, ProcessRecord};
-use crate::policy::{Access, FileKind, Policy};
+use crate::policy::{Access, FileKind, Mode, Policy};
 use crate::sandbox::Facts;
+use crate::sandbox::group::settings;
 use crate::sandbox::layers::mounts::{NODES, PROC_COVERED, PROC_READ_ONLY};
 use crate::sandbox::plan::Op;
 use crate::verify::{
-    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject, Subject,
-    Which, Writing, mount_points, own_filters,
+    Attempted, Birth, EnvSubject, Filters, GroupSubject, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject,
+    Subject, Walls, Which, Writing, mount_points, own_filters,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 /// The facts could not be read from the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -25,12 +27,31 @@ impl Explain for FactsError {
     }
 }
 
+/// The sandbox's own terminal: the device of its devpts, and its number there.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    pub folder: u64,
+    pub slave: u64,
+}
+
+impl Terminal {
+    /// From the supervisor's side of it. Unix 98 terminals have majors from 136 on, 256 of them each
+    /// (Documentation/admin-guide/devices.txt).
+    pub fn of(inner: &OwnedFd) -> nix::Result<Terminal> {
+        let number = u64::from(crate::sys::terminal::number(inner)?);
+        Ok(Terminal {
+            folder: nix::sys::stat::fstat(inner)?.st_dev,
+            slave: nix::sys::stat::makedev(136 + (number >> 8), number & 0xff),
+        })
+    }
+}
+
 /// The expectation for one held sandbox.
 pub fn subject(
     facts: &Facts,
     policy: &Policy,
     network: NetSubject,
-    terminal: Option<u64>,
+    terminal: Option<Terminal>,
 ) -> Result<Subject, FactsError> {
     let unreadable = || FactsError(facts.first);
     let record = ProcessRecord::of(facts.first).map_err(|_| unreadable())?;
@@ -39,7 +60,14 @@ pub fn subject(
     let inherited = own_filters().map_err(|_| unreadable())?;
     let (before, after) = facts.canary;
     let identities = |pairs: &[(u64, u64)]| pairs.iter().map(|&(dev, ino)| Identity { dev, ino }).collect();
+    let walls = match policy.mode() {
+        Mode::Full => Walls::Namespaces,
+        Mode::Reduced => Walls::Descent {
+            terminal: terminal.map(|terminal| terminal.slave),
+        },
+    };
     Ok(Subject {
+        walls,
         init: Birth {
             pid: facts.first,
             start_ticks: record.start_ticks,
@@ -58,11 +86,13 @@ pub fn subject(
             init: inherited + facts.filters_first,
             command: inherited + facts.filters_command,
         },
-        terminal,
+        terminal: terminal.map(|terminal| terminal.folder),
         standard: identities(&facts.standard),
         gate: identities(&facts.gate),
         mounts: mounts(&facts.ops),
         limits: policy.limits.clone(),
+        memory_each: facts.memory_each,
+        group: facts.group.clone().map(|folder| group(folder, policy)),
         network,
         environment: environment(policy),
         landlock: vec![Attempted {
@@ -71,6 +101,14 @@ pub fn subject(
             errno: after,
         }],
     })
+}
+
+/// The group with what was written into it. A kernel without an account of swap has no file for it.
+fn group(folder: PathBuf, policy: &Policy) -> GroupSubject {
+    let files = settings(&policy.limits).into_iter();
+    let files = files.filter(|(_, name, _)| folder.join(name).exists());
+    let files = files.map(|(_, name, value)| (name.to_owned(), value)).collect();
+    GroupSubject { folder, files }
 }
 
 /// The network side: which listeners were handed out.
@@ -208,7 +246,19 @@ fn devices() -> Vec<MountRule> {
             .iter()
             .flat_map(|at| rule(at, MountKind::Memory, Writing::Allowed)),
     );
+    if has_queues() {
+        let queues = at("mqueue").into_iter();
+        rules.extend(queues.flat_map(|at| rule(&at, MountKind::Queues, Writing::Allowed)));
+    }
     rules
+}
+
+/// Whether this kernel has message queues.
+fn has_queues() -> bool {
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    known
+        .lines()
+        .any(|line| line.split_whitespace().last() == Some("mqueue"))
 }
 
 /// The host's mount points, each once.

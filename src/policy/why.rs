@@ -177,7 +177,7 @@ fn bind_answer(policy: &Policy, path: &AbsPath, bind: &Bind) -> Answer {
         format!(" ({} {then}: {})", shown(&one.path), escaped(&one.reason))
     };
     let verdict = match bind.access {
-        Access::Read => Verdict::Read,
+        Access::List | Access::Read => Verdict::Read,
         Access::ReadWrite => Verdict::ReadWrite,
     };
     let line = format!("{}{}", granted(bind), held.map(report).unwrap_or_default());

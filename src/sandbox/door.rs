@@ -2,21 +2,44 @@
 //!
 //! A tiny process of ours stands in the sandbox's user and network namespaces, but in none of the others: what runs
 //! inside cannot see it. It makes unconnected TCP sockets on request and does nothing else; the supervisor connects
-//! them. It has no capability and ends with the supervisor.
+//! them. It has no capability and ends with the supervisor. A reduced sandbox shares the supervisor's network, and needs
+//! no such process.
 
 use super::layers::{capabilities, descriptors, network, privileges};
+use crate::base::{Explain, Kind};
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::CloneFlags;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 /// The supervisor's end.
 #[derive(Debug)]
-pub struct Door {
-    socket: Mutex<OwnedFd>,
-    pid: nix::unistd::Pid,
+pub enum Door {
+    /// A process in the sandbox's network makes the sockets.
+    Process {
+        socket: Mutex<OwnedFd>,
+        process: OwnedFd,
+        pid: nix::unistd::Pid,
+    },
+    /// The sandbox's network is ours.
+    Open,
+}
+
+/// A door that is gone: nothing can be led into its sandbox any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the door, Pinfold's own process in the sandbox's network, was ended from outside, so the launch was ended")]
+pub struct DoorGone;
+
+impl Explain for DoorGone {
+    fn kind(&self) -> Kind {
+        Kind::Startup
+    }
+    fn hint(&self) -> Option<String> {
+        Some("it is a second process of `pinfold`, without a name of its own; leave it running, and start again".into())
+    }
 }
 
 impl Door {
@@ -33,8 +56,9 @@ impl Door {
                 drop(theirs);
                 let mut ready = [0; 1];
                 let got = crate::sys::descriptor::receive(ours.as_fd(), &mut ready)?;
-                let door = Door {
+                let door = Door::Process {
                     socket: Mutex::new(ours),
+                    process: crate::sys::pidfd::open(pid)?,
                     pid: nix::unistd::Pid::from_raw(pid),
                 };
                 if got.length == 1 { Ok(door) } else { Err(Errno::EPERM) }
@@ -44,7 +68,10 @@ impl Door {
 
     /// A fresh unconnected, non-blocking TCP socket of the sandbox's network namespace.
     pub fn socket(&self) -> nix::Result<OwnedFd> {
-        let socket = self.socket.lock().map_err(|_| Errno::EIO)?;
+        let Door::Process { socket, .. } = self else {
+            return network::stream();
+        };
+        let socket = socket.lock().map_err(|_| Errno::EIO)?;
         crate::sys::descriptor::send(socket.as_fd(), &[1], &[])?;
         let mut answer = [0; 1];
         let mut got = crate::sys::descriptor::receive(socket.as_fd(), &mut answer)?;
@@ -52,10 +79,29 @@ impl Door {
     }
 }
 
+impl Door {
+    /// Readable once the process at the door has ended.
+    pub fn ended(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Door::Process { process, .. } => Some(process.as_fd()),
+            Door::Open => None,
+        }
+    }
+
+    /// Whether it has.
+    pub fn is_gone(&self) -> bool {
+        let Some(ended) = self.ended() else { return false };
+        let mut polled = [PollFd::new(ended, PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::ZERO).is_ok_and(|count| count > 0)
+    }
+}
+
 impl Drop for Door {
     fn drop(&mut self) {
-        let _ = nix::sys::signal::kill(self.pid, Signal::SIGKILL);
-        let _ = nix::sys::wait::waitpid(self.pid, None);
+        if let Door::Process { pid, .. } = self {
+            let _ = nix::sys::signal::kill(*pid, Signal::SIGKILL);
+            let _ = nix::sys::wait::waitpid(*pid, None);
+        }
     }
 }
 

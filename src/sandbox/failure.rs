@@ -27,8 +27,30 @@ pub enum SpawnError {
     /// Through an open folder every file of its file system can be named, past all mounts (fchdir(2)).
     #[error("{0} is a folder")]
     Folder(&'static str),
+    #[error("cannot enclose the command: {0}")]
+    Limit(#[from] super::bounds::Unbounded),
     #[error(transparent)]
     Filter(#[from] FilterError),
+}
+
+impl SpawnError {
+    /// Whether a step failed that takes namespaces, and in a way that says that they, or what is done in them, cannot be
+    /// had here at all.
+    pub fn lacks_namespaces(&self) -> bool {
+        let SpawnError::Step { layer, errno, .. } = self else {
+            return false;
+        };
+        let cannot = [
+            Errno::EPERM,
+            Errno::EACCES,
+            Errno::ENOSPC,
+            Errno::EUSERS,
+            Errno::ENOSYS,
+            Errno::EINVAL,
+            Errno::EOPNOTSUPP,
+        ];
+        matches!(layer, Some("namespaces" | "mounts" | "network")) && cannot.contains(errno)
+    }
 }
 
 impl Explain for SpawnError {
@@ -41,6 +63,9 @@ impl Explain for SpawnError {
     fn hint(&self) -> Option<String> {
         match self {
             SpawnError::Step { hint, .. } => hint.clone(),
+            SpawnError::Limit(_) => Some(
+                "leave the limit out, or start from a place with control groups of your own: systemd-run --user --scope -p Delegate=yes pinfold ...".into(),
+            ),
             SpawnError::Folder(_) => Some("redirect it from or to a file, a pipe or /dev/null".into()),
             SpawnError::Gone | SpawnError::Slow(_) => Some("run `pinfold doctor` to see what this kernel gives".into()),
             _ => None,

@@ -1,8 +1,8 @@
 //! From a frozen policy to the list of operations that the child applies to itself. Pure: this list is what
 //! `run --dry-run` prints and what golden tests hold.
 
-use crate::base::{AbsPath, Port};
-use crate::policy::{Access, Content, FileKind, Limits, Policy};
+use crate::base::{AbsPath, PathError, Port};
+use crate::policy::{Access, Content, FileKind, Limits, Mode, Policy};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -118,11 +118,41 @@ pub struct Frame {
     pub terminal: bool,
 }
 
-/// A readable file that Landlock does not grant: reading it must stop working once Landlock is on.
+/// The canary of full mode, in the new root; of reduced mode it stands in the launch's room.
 pub const CANARY: &str = "/.pinfold";
+
+/// A readable file that Landlock does not grant: reading it must stop working once Landlock is on.
+pub fn canary(policy: &Policy) -> Result<AbsPath, PathError> {
+    match &policy.room {
+        None => AbsPath::new(CANARY),
+        Some(room) => room.join("canary"),
+    }
+}
 
 /// The operations, in the order in which the child applies them.
 pub fn plan(policy: &Policy, frame: &Frame) -> Vec<Op> {
+    let mut ops = match policy.mode() {
+        Mode::Full => apart(policy, frame),
+        Mode::Reduced => Vec::new(),
+    };
+    ops.extend(frame.terminal.then_some(Op::Terminal));
+    ops.extend([
+        Op::Limits(policy.limits.clone()),
+        Op::NoNewPrivileges,
+        Op::DropCapabilities,
+        Op::CloseDescriptors,
+        Op::Landlock,
+        Op::Seccomp,
+        Op::Gate,
+        Op::Exec {
+            workdir: policy.workdir.clone(),
+        },
+    ]);
+    ops
+}
+
+/// What takes namespaces: identities, a new root, a network of its own.
+fn apart(policy: &Policy, frame: &Frame) -> Vec<Op> {
     let mut ops = vec![
         Op::Namespaces,
         Op::MapIds {
@@ -137,19 +167,6 @@ pub fn plan(policy: &Policy, frame: &Frame) -> Vec<Op> {
     ops.extend(guards(policy));
     ops.extend([Op::Seal, Op::Loopback]);
     ops.extend(frame.inlets.iter().map(|port| Op::Inlet { port: *port }));
-    ops.extend(frame.terminal.then_some(Op::Terminal));
-    ops.extend([
-        Op::Limits(policy.limits.clone()),
-        Op::NoNewPrivileges,
-        Op::DropCapabilities,
-        Op::CloseDescriptors,
-        Op::Landlock,
-        Op::Seccomp,
-        Op::Gate,
-        Op::Exec {
-            workdir: policy.workdir.clone(),
-        },
-    ]);
     ops
 }
 

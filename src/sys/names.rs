@@ -75,7 +75,12 @@ const CALLS: &[(&str, libc::c_long)] = calls![
     "fanotify_init" => SYS_fanotify_init, "lookup_dcookie" => SYS_lookup_dcookie, "nfsservctl" => SYS_nfsservctl,
     "openat" => SYS_openat, "openat2" => SYS_openat2, "mknodat" => SYS_mknodat, "fchmod" => SYS_fchmod, "fchmodat" => SYS_fchmodat, "ioctl" => SYS_ioctl,
     "socket" => SYS_socket, "socketpair" => SYS_socketpair, "connect" => SYS_connect, "sendto" => SYS_sendto, "sendmsg" => SYS_sendmsg,
-    "sendmmsg" => SYS_sendmmsg,
+    "sendmmsg" => SYS_sendmmsg, "bind" => SYS_bind, "listen" => SYS_listen,
+    "shmget" => SYS_shmget, "shmat" => SYS_shmat, "shmctl" => SYS_shmctl, "msgget" => SYS_msgget, "msgsnd" => SYS_msgsnd,
+    "msgrcv" => SYS_msgrcv, "msgctl" => SYS_msgctl, "semget" => SYS_semget, "semop" => SYS_semop, "semctl" => SYS_semctl,
+    "semtimedop" => SYS_semtimedop, "mq_open" => SYS_mq_open, "mq_unlink" => SYS_mq_unlink,
+    "setxattr" => SYS_setxattr, "lsetxattr" => SYS_lsetxattr, "fsetxattr" => SYS_fsetxattr,
+    "removexattr" => SYS_removexattr, "lremovexattr" => SYS_lremovexattr, "fremovexattr" => SYS_fremovexattr,
 ];
 
 /// Calls that only this machine's older ABI has.
@@ -92,6 +97,8 @@ const OLDER: &[(&str, libc::c_long)] = &[];
 const NEWER: &[(&str, libc::c_long)] = &[
     ("fchmodat2", 452),
     ("statmount", 457),
+    ("setxattrat", 463),
+    ("removexattrat", 466),
     ("listmount", 458),
     ("open_tree_attr", 467),
 ];

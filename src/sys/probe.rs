@@ -144,6 +144,36 @@ pub fn syslog() -> Result<(), Errno> {
     Errno::result(unsafe { libc::syscall(libc::SYS_syslog, SIZE_BUFFER, std::ptr::null::<u8>(), 0_i32) }).map(drop)
 }
 
+/// A private segment of System V shared memory, made and removed.
+pub fn shared_memory() -> Result<(), Errno> {
+    const BYTES: usize = 4096;
+    // SAFETY: the call takes no pointer.
+    let id = Errno::result(unsafe { libc::shmget(libc::IPC_PRIVATE, BYTES, 0o600) })?;
+    // SAFETY: removing takes no buffer.
+    Errno::result(unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) }).map(drop)
+}
+
+/// A POSIX message queue, made and removed.
+pub fn message_queue() -> Result<(), Errno> {
+    let name = CString::new(format!("/pinfold-probe-{}", std::process::id())).map_err(|_| Errno::EINVAL)?;
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDONLY | libc::O_CLOEXEC;
+    let attributes = std::ptr::null_mut::<libc::mq_attr>();
+    // SAFETY: the name is a C string that lives over the call; without attributes the kernel takes its own.
+    opened(unsafe { libc::mq_open(name.as_ptr(), flags, 0o600_u32, attributes) }.into())?;
+    // SAFETY: as above.
+    Errno::result(unsafe { libc::mq_unlink(name.as_ptr()) }).map(drop)
+}
+
+/// A user attribute of a file, set and removed.
+pub fn extended_attribute(path: &OsStr) -> Result<(), Errno> {
+    let path = CString::new(path.as_bytes()).map_err(|_| Errno::EINVAL)?;
+    let name = c"user.pinfold-probe";
+    // SAFETY: both strings live over the call; an empty value is read from nowhere.
+    Errno::result(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), std::ptr::null(), 0, 0) })?;
+    // SAFETY: as above.
+    Errno::result(unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) }).map(drop)
+}
+
 /// The flag of a send that connects.
 pub const FAST_OPEN: MsgFlags = MsgFlags::from_bits_retain(libc::MSG_FASTOPEN);
 

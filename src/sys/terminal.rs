@@ -40,6 +40,12 @@ pub fn unlock(master: impl AsFd) -> nix::Result<u32> {
     let raw = master.as_fd().as_raw_fd();
     // SAFETY: TIOCSPTLCK reads one int, which lives over the call.
     super::check(unsafe { libc::ioctl(raw, libc::TIOCSPTLCK, std::ptr::from_ref(&lock)) }.into())?;
+    number(master)
+}
+
+/// The other side's number in its `/dev/pts`.
+pub fn number(master: impl AsFd) -> nix::Result<u32> {
+    let raw = master.as_fd().as_raw_fd();
     let mut number: libc::c_uint = 0;
     // SAFETY: TIOCGPTN writes one unsigned int, which lives over the call.
     super::check(unsafe { libc::ioctl(raw, libc::TIOCGPTN, std::ptr::from_mut(&mut number)) }.into())?;

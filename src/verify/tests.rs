@@ -4,8 +4,8 @@ use super::proc::status::Status;
 use super::proc::{Entry, pids};
 use super::tree::Found;
 use super::{
-    Birth, EnvSubject, Filters, Finding, IdMap, Identity, Namespaces, NetSubject, Report, Role, Subject, Which, held,
-    running,
+    Birth, EnvSubject, Filters, Finding, IdMap, Identity, Namespaces, NetSubject, Report, Role, Subject, Walls, Which,
+    held, running,
 };
 use crate::base::Pid;
 use std::collections::BTreeSet;
@@ -75,24 +75,22 @@ impl Pen {
     }
 
     fn subject(&self) -> Subject {
+        let map = |outside| IdMap { inside: 0, outside };
         Subject {
+            walls: Walls::Namespaces,
             init: Birth::of(self.init).unwrap(),
             command: Which::Inside(2),
             namespaces: Namespaces::of(self.init).unwrap(),
-            uid: IdMap {
-                inside: 0,
-                outside: nix::unistd::getuid().as_raw(),
-            },
-            gid: IdMap {
-                inside: 0,
-                outside: nix::unistd::getgid().as_raw(),
-            },
+            uid: map(nix::unistd::getuid().as_raw()),
+            gid: map(nix::unistd::getgid().as_raw()),
             filters: Filters { init: 1, command: 1 },
             terminal: None,
             standard: ambient(),
             gate: Default::default(),
             mounts: Vec::new(),
             limits: Default::default(),
+            memory_each: None,
+            group: None,
             network: NetSubject::default(),
             environment: EnvSubject::default(),
             landlock: Vec::new(),

@@ -77,7 +77,8 @@ pub fn read(subject: &Subject, mut member: impl FnMut(Found)) -> Reading<Tree> {
 }
 
 impl Found {
-    fn read(pid: Pid, entry: Entry, subject: &Subject) -> Reading<Found> {
+    /// Reads one process of the sandbox.
+    pub fn read(pid: Pid, entry: Entry, subject: &Subject) -> Reading<Found> {
         let status = Status::parse(&entry.read("status")?)?;
         let is_command = match subject.command {
             Which::Host(host) => host == pid,

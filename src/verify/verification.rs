@@ -3,7 +3,7 @@
 use super::checks::{CHECKS, Moment};
 use super::proc::status::Status;
 use super::proc::{Entry, ReadError, Reading};
-use super::subject::Subject;
+use super::subject::{Subject, Walls};
 use super::{Finding, Passed, Process, Report, Role, facts, tree};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -90,8 +90,17 @@ fn look(subject: &Subject, moment: Moment) -> Reading<Outcome> {
     Ok(Outcome {
         processes,
         findings,
-        checks: CHECKS.iter().map(|(name, _)| *name).collect(),
+        checks: CHECKS
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| applies(name, &subject.walls))
+            .collect(),
     })
+}
+
+/// Whether there is something to check: without namespaces there is no view of the files that could be read back.
+fn applies(check: &str, walls: &Walls) -> bool {
+    *walls == Walls::Namespaces || check != "mounts"
 }
 
 fn describe(member: &facts::Member) -> Process {

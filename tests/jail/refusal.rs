@@ -7,7 +7,7 @@ use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
 
-const FILTER: &str = include_str!("filter.py");
+use crate::place::FILTER;
 /// ENOSYS and EPERM: what an older kernel and a container's filter say.
 const ERRORS: [&str; 2] = ["38", "1"];
 
@@ -39,7 +39,11 @@ fn a_launch_without_any_one_layer_is_refused_and_nothing_runs() {
         for error in ERRORS {
             let ended = without(&place, &[call], error, "echo > ran").output().unwrap();
             let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-            assert_eq!(ended.status.code(), Some(125), "{layer}: {said}");
+            // Without namespaces there is a smaller sandbox, which keeps less: refused, unless that was said to be enough.
+            let refused = matches!(layer, "namespaces" | "mounts");
+            let code = if refused { 126 } else { 125 };
+            assert_eq!(ended.status.code(), Some(code), "{layer}: {said}");
+            assert_eq!(said.contains("nothing enforces P5"), refused, "{layer}: {said}");
             assert!(said.contains(step), "{layer}: {said}");
             assert!(!ran(), "the command ran without {layer}");
         }
@@ -67,7 +71,7 @@ fn a_launch_within_somebody_elses_filter_works() {
 }
 
 /// The sandbox's first process on the host.
-fn first(run: &Started) -> i32 {
+pub fn first(run: &Started) -> i32 {
     let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", run.pid()));
     let listed = std::fs::read_to_string(children).unwrap();
     listed.split_whitespace().next().unwrap().parse().unwrap()

@@ -6,7 +6,7 @@ mod tests;
 mod walk;
 
 use super::Setting;
-use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
+use crate::base::{AbsPath, Explain, Fault, Kind};
 use crate::policy::{Access, Appearing, Bind, FileKind, Policy};
 use crate::sandbox::guard::{Kept, Refused, Tried};
 use crate::state::{Record, Store};
@@ -176,25 +176,18 @@ impl Before {
     }
 }
 
-/// The name of a launch without a record.
-pub fn name_of(launch: &LaunchId) -> String {
-    format!("run-{launch}")
-}
-
-/// Keeps what a launch without a record changed, and says by which name. What cannot be kept was told.
-pub fn keep(changes: &Changes, launch: &LaunchId, setting: &Setting) -> String {
-    let name = name_of(launch);
+/// Keeps what a launch without a record changed, by its name. What cannot be kept was told.
+pub fn keep(changes: &Changes, name: &str, setting: &Setting) {
     if changes.is_empty() {
-        return name;
+        return;
     }
     let bytes = serde_json::to_vec(changes).unwrap_or_default();
     if let Ok(store) = Store::open(&setting.dirs)
-        && let Ok(path) = store.logs().changes(&name)
+        && let Ok(path) = store.logs().changes(name)
         && let Ok(mut file) = store.logs().append(&path)
     {
         let _ = file.write_all(&bytes);
     }
-    name
 }
 
 /// What was kept of a launch: with its record, or under its own name.

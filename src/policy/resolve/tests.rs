@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 mod grants;
 mod launch;
+mod patterns;
 mod protect;
 mod workspace;
 

@@ -1,7 +1,9 @@
 //! PID 1 of the sandbox: applies the plan up to the command's own part, then reaps, relays stops and the exit, and
-//! ends with the supervisor. When it ends, the kernel ends everything inside.
+//! ends with the supervisor. When it ends, the kernel ends everything inside; in reduced mode it does so itself first.
 
-use super::{Inside, NO_OP, Stream, command};
+use super::freeze::{Frozen, freeze};
+use super::{Inside, NO_OP, Stream, command, descendants};
+use crate::policy::Mode;
 use crate::sandbox::gate::{self, Report, Request};
 use crate::sandbox::layers::seccomp::Mediated;
 use crate::sandbox::layers::{capabilities, descriptors, limits, mounts, namespaces, network, privileges};
@@ -11,7 +13,7 @@ use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::stat::{Mode, umask};
+use nix::sys::stat;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -29,6 +31,9 @@ pub fn run(inside: &Inside<'_>) -> ! {
     // A panic must neither print into the command's streams nor run on into the copied frames of the supervisor.
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(inside)));
+    if inside.mode() == Mode::Reduced {
+        descendants::end_all();
+    }
     let failure = match outcome {
         Ok(Ok(())) => crate::sys::clone::leave(0),
         Ok(Err(failure)) => failure,
@@ -41,8 +46,12 @@ pub fn run(inside: &Inside<'_>) -> ! {
 
 fn live(inside: &Inside<'_>) -> Step<()> {
     let general = |errno| (NO_OP, errno);
-    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(general)?;
-    umask(Mode::empty());
+    match inside.mode() {
+        Mode::Full => nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(general)?,
+        // It outlives a killed supervisor for as long as it takes to end everything below it.
+        Mode::Reduced => nix::sys::prctl::set_child_subreaper(true).map_err(general)?,
+    }
+    stat::umask(stat::Mode::empty());
     let (terminal, handed_out) = prepare(inside)?;
     let child = crate::sys::clone::fork().map_err(general)?;
     let Some(child) = child else {
@@ -75,8 +84,10 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
     for (index, op) in inside.ops.iter().enumerate() {
         identity(op).map_err(|errno| (u16::try_from(index).unwrap_or(u16::MAX), errno))?;
     }
-    network::free_low_ports();
-    mounts::apply(inside.ops, &inside.files)?;
+    if inside.mode() == Mode::Full {
+        network::free_low_ports();
+        mounts::apply(inside.ops, &inside.files)?;
+    }
     nix::unistd::setsid().map_err(|errno| (NO_OP, errno))?;
     let mut terminal = None;
     let mut handed_out = Vec::new();
@@ -89,8 +100,8 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
                 handed_out.push(network::diag().map_err(at)?);
             }
             Op::Inlet { port } => handed_out.push(network::inlet(*port).map_err(at)?),
-            Op::Terminal => terminal = Some(open_terminal().map_err(at)?),
-            Op::Limits(_) => limits::apply(&inside.limits()).map_err(at)?,
+            Op::Terminal => terminal = Some(open_terminal(inside.mode()).map_err(at)?),
+            Op::Limits(_) => limits::apply(&inside.limits(), inside.memory_each).map_err(at)?,
             Op::DropCapabilities => capabilities::apply().map_err(at)?,
             Op::NoNewPrivileges => privileges::apply().map_err(at)?,
             Op::CloseDescriptors => descriptors::apply(&kept(inside, terminal.as_ref(), &handed_out)).map_err(at)?,
@@ -127,12 +138,16 @@ fn kept(inside: &Inside<'_>, terminal: Option<&Terminal>, handed_out: &[OwnedFd]
     keep
 }
 
-/// A pseudo-terminal of the sandbox's own /dev/pts; it becomes this session's.
-fn open_terminal() -> nix::Result<Terminal> {
+/// A pseudo-terminal of the sandbox's own /dev/pts, or in reduced mode one of the machine's; it becomes this session's.
+fn open_terminal(mode: Mode) -> nix::Result<Terminal> {
     let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let master = nix::fcntl::open("/dev/pts/ptmx", flags, Mode::empty())?;
+    let maker = match mode {
+        Mode::Full => "/dev/pts/ptmx",
+        Mode::Reduced => "/dev/ptmx",
+    };
+    let master = nix::fcntl::open(maker, flags, stat::Mode::empty())?;
     let number = crate::sys::terminal::unlock(&master)?;
-    let slave = nix::fcntl::open(format!("/dev/pts/{number}").as_str(), flags, Mode::empty())?;
+    let slave = nix::fcntl::open(format!("/dev/pts/{number}").as_str(), flags, stat::Mode::empty())?;
     crate::sys::terminal::make_controlling(&slave)?;
     Ok(Terminal { master, slave })
 }
@@ -145,7 +160,12 @@ fn block_signals() -> nix::Result<()> {
 fn tend(inside: &Inside<'_>, child: Pid) -> nix::Result<()> {
     let mut wanted = SigSet::empty();
     wanted.add(Signal::SIGCHLD);
+    if inside.mode() == Mode::Reduced {
+        // The supervisor's word to end, where the end of this process does not end the others.
+        wanted.add(Signal::SIGTERM);
+    }
     let signals = SignalFd::with_flags(&wanted, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let mut frozen = None;
     loop {
         let mut polled = [
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
@@ -156,11 +176,18 @@ fn tend(inside: &Inside<'_>, child: Pid) -> nix::Result<()> {
             other => other?,
         };
         let asked = polled[1].revents().is_some_and(|events| !events.is_empty());
-        while signals.read_signal()?.is_some() {}
+        while let Some(signal) = signals.read_signal()? {
+            if signal.ssi_signo == Signal::SIGTERM as u32 {
+                return Ok(());
+            }
+        }
         if let Some(report) = reap(inside, child)? {
+            if inside.mode() == Mode::Reduced {
+                descendants::end_all();
+            }
             return gate::send(&inside.control, report, &[]);
         }
-        if asked && !obey(inside, child)? {
+        if asked && !obey(inside, child, &mut frozen)? {
             return Ok(());
         }
     }
@@ -183,7 +210,7 @@ fn reap(inside: &Inside<'_>, child: Pid) -> nix::Result<Option<Report>> {
 }
 
 /// Carries out one request; false when the supervisor is gone.
-fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
+fn obey(inside: &Inside<'_>, child: Pid, frozen: &mut Option<Frozen>) -> nix::Result<bool> {
     let mut buffer = [0; 8];
     let got = match crate::sys::descriptor::receive(inside.control.as_fd(), &mut buffer) {
         Err(Errno::ECONNRESET) => return Ok(false),
@@ -195,6 +222,16 @@ fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
     let signal = match buffer.get(..got.length).and_then(Request::decode) {
         Some(Request::Signal(signal)) => signal,
         Some(Request::Continue) => Signal::SIGCONT,
+        Some(Request::Freeze) => {
+            let now = frozen.get_or_insert_with(|| freeze(inside.mode()));
+            let whole = i32::from(now.whole);
+            gate::send(&inside.control, Report::Frozen { whole }, &[])?;
+            return Ok(true);
+        }
+        Some(Request::Thaw) => {
+            frozen.take().into_iter().for_each(Frozen::thaw);
+            return Ok(true);
+        }
         None => return Ok(true),
     };
     // The command leads its own process group; it may already be gone.
@@ -206,7 +243,7 @@ fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
 
 /// Standard streams belong to the command: while this process held them, a closed pipe would stay open.
 fn detach_streams() -> nix::Result<()> {
-    let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())?;
+    let null = nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, stat::Mode::empty())?;
     nix::unistd::dup2_stdin(&null)?;
     nix::unistd::dup2_stdout(&null)?;
     nix::unistd::dup2_stderr(&null)

@@ -2,10 +2,12 @@
 //! Single-threaded; every failure is a (step, errno) over the control socket; nothing here panics or prints.
 
 mod command;
+mod descendants;
 mod first;
+mod freeze;
 
 use crate::base::AbsPath;
-use crate::policy::{Limits, Policy};
+use crate::policy::{Limits, Mode, Policy};
 use crate::sandbox::layers::seccomp::Filters;
 use crate::sandbox::plan::Op;
 use std::collections::BTreeMap;
@@ -33,6 +35,8 @@ pub struct Inside<'a> {
     /// Where standard streams come from.
     pub streams: [Stream; 3],
     pub umask: u32,
+    /// Bytes of private memory of each process, where nothing bounds them together.
+    pub memory_each: Option<u64>,
     /// Signals that stay ignored.
     pub ignored: Vec<nix::sys::signal::Signal>,
 }
@@ -51,6 +55,13 @@ pub enum Stream {
     File(OwnedFd),
 }
 
+/// Says that the limits cannot be set, and ends this process.
+pub fn fail(inside: &Inside<'_>, errno: nix::errno::Errno) -> ! {
+    let op = inside.position(|op| matches!(op, Op::Limits(_)));
+    let _ = crate::sandbox::gate::send(&inside.control, crate::sandbox::gate::Report::Failed { op, errno }, &[]);
+    crate::sys::clone::leave(125)
+}
+
 impl Inside<'_> {
     fn position(&self, wanted: impl Fn(&Op) -> bool) -> u16 {
         self.ops
@@ -58,6 +69,10 @@ impl Inside<'_> {
             .position(wanted)
             .and_then(|index| u16::try_from(index).ok())
             .unwrap_or(NO_OP)
+    }
+
+    fn mode(&self) -> Mode {
+        self.policy.mode()
     }
 
     fn limits(&self) -> Limits {

@@ -1,11 +1,15 @@
 //! Landlock: the grants of the policy once more, by a wall that knows nothing of mounts (landlock(7)). It also keeps
 //! what runs inside from tracing the sandbox's first process, which stands outside this domain.
+//!
+//! In reduced mode it is the only wall around files, and its TCP rights are the first around ports: connects that are
+//! allowed are carried out by the supervisor, so nothing inside may make one itself.
 
 use crate::base::AbsPath;
-use crate::policy::{Access, Content, Policy};
+use crate::policy::{self, Access, Content, FileKind, Policy};
+use crate::sys::mount::open_beneath;
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, PathBeneath, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort, PathBeneath, Ruleset,
+    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -14,25 +18,53 @@ use nix::sys::stat::Mode;
 use std::path::Path;
 
 /// The newest ABI that is asked for; an older kernel gives what it knows, and `doctor` says what that is.
+///
+/// Beside it one right of ABI 9 is asked for: which socket files can be connected to. Where the kernel has it, connects
+/// need not go to the supervisor (`seccomp::traps`); no rule of a folder gives it, only those of granted sockets do.
 const ABI_ASKED: ABI = ABI::V6;
+/// Nodes of the machine's /dev that a sandbox without a /dev of its own may use.
+const NODES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
 
-/// Puts this process and all that it starts into a new domain. `EOPNOTSUPP` if the kernel has no Landlock.
-pub fn apply(policy: &Policy) -> nix::Result<()> {
-    let ruleset = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(ABI_ASKED))
-        .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI_ASKED)))
-        .and_then(Ruleset::create)
-        .map_err(refused)?;
-    let mut ruleset = ruleset;
-    for (path, rights) in rules(policy) {
-        // Everything in the rules was mounted a moment ago: what cannot be opened is a failure, not a grant to skip.
-        let fd = nix::fcntl::open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+/// What a device may be used for.
+fn device() -> BitFlags<AccessFs> {
+    AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev
+}
+
+/// Puts this process and all that it starts into a new domain. `EOPNOTSUPP` if the kernel has no Landlock. `terminal` is
+/// the sandbox's own.
+pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<RulesetStatus> {
+    let mut ruleset = ruleset(policy).map_err(refused)?;
+    let root = nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+    let mut rules = match policy.mode() {
+        policy::Mode::Full => furniture(),
+        policy::Mode::Reduced => host_furniture(terminal),
+    };
+    rules.extend(grants(policy));
+    for (path, rights) in rules {
+        // Everything in the rules was there a moment ago: what cannot be opened, or has become a link since, is a
+        // failure, not a grant to skip.
+        let below_root = path.strip_prefix("/").unwrap_or(path);
+        let here = Path::new(".");
+        let fd = open_beneath(
+            &root,
+            if below_root.as_os_str().is_empty() {
+                here
+            } else {
+                below_root
+            },
+        )?;
         let is_folder = nix::sys::stat::fstat(&fd)?.st_mode & S_IFMT == S_IFDIR;
         let rights = if is_folder {
             rights
         } else {
-            rights & AccessFs::from_file(ABI_ASKED)
+            rights & (AccessFs::from_file(ABI_ASKED) | AccessFs::ResolveUnix)
         };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(refused)?;
     }
@@ -40,27 +72,78 @@ pub fn apply(policy: &Policy) -> nix::Result<()> {
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(Errno::EOPNOTSUPP);
     }
-    Ok(())
+    Ok(status.ruleset)
 }
 
-/// What the domain allows, from the policy and from the sandbox's own furniture.
-fn rules(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
+/// What a domain of this kernel's ABI takes away: names of file rights and of scopes.
+pub fn rights(abi: u32) -> (Vec<String>, Vec<String>) {
+    let abi = ABI::from(i32::try_from(abi).unwrap_or(0)).min(ABI_ASKED);
+    let names = |text: String| text.split(" | ").map(str::to_owned).collect();
+    let files = AccessFs::from_all(abi).iter().map(|right| format!("{right:?}"));
+    let scopes = Scope::from_all(abi).iter().map(|scope| format!("{scope:?}"));
+    (
+        names(files.collect::<Vec<_>>().join(" | ")),
+        names(scopes.collect::<Vec<_>>().join(" | ")),
+    )
+}
+
+/// What is handled; the ports that may be listened on are the only ones that a rule allows.
+fn ruleset(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
+    let ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(ABI_ASKED) | AccessFs::ResolveUnix)?
+        .scope(Scope::from_all(ABI_ASKED))?;
+    if policy.mode() == policy::Mode::Full {
+        return ruleset.create();
+    }
+    // One that is closed is the agent's own, which only the supervisor may connect to.
+    let ports = policy.network.listen_ports.iter().chain(&policy.network.closed_ports);
+    let ports = ports.map(|port| Ok(NetPort::new(port.get(), AccessNet::BindTcp)));
+    let created = ruleset.handle_access(AccessNet::from_all(ABI_ASKED))?.create()?;
+    created.add_rules(ports)
+}
+
+/// What every sandbox has that is of its own making.
+fn furniture() -> Vec<(&'static Path, BitFlags<AccessFs>)> {
     let all = AccessFs::from_all(ABI_ASKED);
-    let read = AccessFs::from_read(ABI_ASKED);
-    let use_only = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = vec![
+    let mut rules = vec![
         // Only what is granted is visible, so listing tells nothing new; without it `ls /` fails.
         (Path::new("/"), AccessFs::ReadDir.into()),
         // Not for writing: /proc/PID/mem of a sibling is a file like any other, and through it a tool would rewrite the
         // agent that gave it its orders. Knobs of one's own, oom_score_adj for one, are the price.
-        (Path::new("/proc"), read),
+        (Path::new("/proc"), AccessFs::from_read(ABI_ASKED)),
         (Path::new("/dev/shm"), all),
-        (Path::new("/dev"), use_only | AccessFs::ReadDir),
+        (Path::new("/dev"), device() | AccessFs::ReadDir),
     ];
+    let queues = Path::new("/dev/mqueue");
+    if queues.exists() {
+        rules.push((queues, all));
+    }
+    rules
+}
+
+/// What of the machine's own stands in for it in reduced mode. Not /dev/shm, which other programs share, and no terminal
+/// but the sandbox's own: /dev/pts holds everybody's.
+fn host_furniture(terminal: Option<&Path>) -> Vec<(&Path, BitFlags<AccessFs>)> {
+    let nodes = NODES.iter().map(|node| (Path::new(*node), device()));
+    let proc = (Path::new("/proc"), AccessFs::from_read(ABI_ASKED));
+    nodes
+        .chain([proc])
+        .chain(terminal.map(|terminal| (terminal, device())))
+        .collect()
+}
+
+/// What the policy grants.
+fn grants(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
+    let all = AccessFs::from_all(ABI_ASKED);
+    let read = AccessFs::from_read(ABI_ASKED);
+    let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = Vec::new();
     for bind in &policy.binds {
-        let rights = match bind.access {
-            Access::Read => read,
-            Access::ReadWrite => all,
+        let rights = match (bind.kind, bind.access) {
+            (FileKind::Socket, _) => all | AccessFs::ResolveUnix,
+            (_, Access::List) => AccessFs::ReadDir.into(),
+            (_, Access::Read) => read,
+            (_, Access::ReadWrite) => all,
         };
         rules.push((bind.target.as_path(), rights));
     }

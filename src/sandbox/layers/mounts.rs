@@ -3,6 +3,8 @@
 //! Every source is opened and cloned first, in the host's view and following no link, so that nothing mounted later
 //! can stand in its way. Then the new root is put together, and the old one goes.
 
+mod queues;
+
 use crate::base::AbsPath;
 use crate::policy::{Access, FileKind};
 use crate::sandbox::plan::{CANARY, Op};
@@ -274,6 +276,7 @@ impl View {
         let place = self.place(&at, true)?;
         self.attach(pts, place, &at)?;
         self.scratch(&inside("/dev/shm")?, 1 << 30, "1777")?;
+        self.queues()?;
         for (name, to) in [
             ("ptmx", "pts/ptmx"),
             ("fd", "/proc/self/fd"),

@@ -4,7 +4,7 @@
 use super::{Moment, each_thread, finding};
 use crate::verify::facts::{Facts, Member};
 use crate::verify::proc::descriptors::{Descriptor, Kind};
-use crate::verify::subject::{Identity, Subject};
+use crate::verify::subject::{Identity, Subject, Walls};
 use crate::verify::{Finding, Role};
 use std::collections::BTreeSet;
 
@@ -77,15 +77,19 @@ impl<'a> Known<'a> {
         let object = &descriptor.object;
         match &descriptor.kind {
             Kind::Device if TERMINAL_MAJORS.contains(&nix::sys::stat::major(object.rdev)) => {
-                (self.subject.terminal != Some(object.dev)).then_some("is a terminal from outside")
+                let is_own = match self.subject.walls {
+                    Walls::Namespaces => self.subject.terminal == Some(object.dev),
+                    Walls::Descent { terminal } => terminal == Some(object.rdev),
+                };
+                (!is_own).then_some("is a terminal from outside")
             }
-            Kind::File if object.dev == self.facts.devs.memory => None,
+            Kind::File if self.facts.devs.is_memory(object.dev) => None,
             Kind::File | Kind::Device => {
                 (!self.mounts.contains(&object.mount)).then_some("is a file or device from outside")
             }
             // A table of the host proves that it is from outside; a table of the sandbox would prove nothing, since
             // the path of a Unix socket can forge a line in it.
-            Kind::Socket => {
+            Kind::Socket if self.subject.walls == Walls::Namespaces => {
                 let from_host = self
                     .facts
                     .host
@@ -97,6 +101,8 @@ impl<'a> Known<'a> {
             Kind::Process(Some(inode)) => {
                 (*inode != self.subject.namespaces.pid).then_some("is a process from outside")
             }
+            // In one network with the machine's own, its place tells nothing; none was open before exec.
+            Kind::Socket => None,
             Kind::Process(None) | Kind::Pipe | Kind::Anonymous => None,
         }
     }

@@ -5,7 +5,7 @@ use super::{Moment, each_thread, finding, shared};
 use crate::verify::Finding;
 use crate::verify::facts::Facts;
 use crate::verify::proc::mountinfo::Mount;
-use crate::verify::subject::{MountKind, MountRule, Subject, Writing};
+use crate::verify::subject::{MountKind, MountRule, Subject, Walls, Writing};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,6 +13,9 @@ use std::path::Path;
 const NAME: &str = "mounts";
 
 pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
+    if subject.walls != Walls::Namespaces {
+        return Vec::new();
+    }
     let shared = match shared(NAME, facts) {
         Ok(shared) => shared,
         Err(findings) => return findings,

@@ -1,15 +1,19 @@
-//! Every thread is in the launch's namespaces and in none of ours; exactly one user and one group id are mapped.
+//! Every thread is in the launch's namespaces and in none of ours; exactly one user and one group id are mapped. Without
+//! namespaces of its own, a launch is in none but ours.
 
 use super::{Moment, each_thread, finding, shared};
 use crate::verify::facts::Facts;
 use crate::verify::proc::status::decimal;
-use crate::verify::subject::{IdMap, Subject};
+use crate::verify::subject::{IdMap, Subject, Walls};
 use crate::verify::{Finding, Role};
 
 const NAME: &str = "namespaces";
 
 pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
-    let mut findings = shared_with_host(facts, subject);
+    let mut findings = match subject.walls {
+        Walls::Namespaces => shared_with_host(facts, subject),
+        Walls::Descent { .. } => Vec::new(),
+    };
     findings.extend(each_thread(NAME, facts, |_, thread| {
         let pairs = thread.namespaces.each().into_iter().zip(subject.namespaces.each());
         let foreign: Vec<_> = pairs
@@ -18,7 +22,9 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
             .collect();
         (!foreign.is_empty()).then(|| format!("it is not in the sandbox's namespaces: {}", foreign.join(", ")))
     }));
-    findings.extend(maps(facts, subject));
+    if subject.walls == Walls::Namespaces {
+        findings.extend(maps(facts, subject));
+    }
     if moment == Moment::Held {
         findings.extend(company(facts));
     }

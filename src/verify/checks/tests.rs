@@ -9,7 +9,7 @@ use crate::verify::proc::net::{Socket, Tables};
 use crate::verify::proc::status::Status;
 use crate::verify::subject::{
     Attempted, Birth, EnvSubject, Filters, IdMap, Identity, Listen, MountKind, MountRule, NetSubject, Stage, Subject,
-    Which, Writing,
+    Walls, Which, Writing,
 };
 use crate::verify::{Finding, Role};
 use procfs::FromRead as _;
@@ -51,6 +51,7 @@ fn subject() -> Subject {
     use MountKind::{Bind, Device, Memory, Proc, Terminals};
     use Writing::{Allowed, ReadOnly};
     Subject {
+        walls: Walls::Namespaces,
         init: Birth {
             pid: pid(100),
             start_ticks: 5,
@@ -81,8 +82,10 @@ fn subject() -> Subject {
         limits: crate::policy::Limits {
             processes: Some(512),
             open_files: Some(4096),
-            address_space: None,
+            ..crate::policy::Limits::default()
         },
+        memory_each: None,
+        group: None,
         network: NetSubject {
             listens: Some(Listen {
                 port: Port::new(SERVED).unwrap(),
@@ -198,7 +201,10 @@ fn facts() -> Facts {
     ];
     Facts {
         own: namespaces(1),
-        devs: KernelDevs { memory: 66, pipes: 67 },
+        devs: KernelDevs {
+            memory: &[66],
+            pipes: 67,
+        },
         members: vec![member(100, Role::Init, 1), command, member(102, Role::Tool, 3)],
         unread: Vec::new(),
         shared: Some(Shared {
@@ -220,6 +226,8 @@ fn facts() -> Facts {
         command: Some(OfCommand {
             pid: pid(101),
             limits: limits("512"),
+            group: Vec::new(),
+            group_files: Vec::new(),
             environment: b"PATH=/bin\0HOME=/h\0SHLVL=2\0OWN=1\0garbage\0\xff=\xfe\0".to_vec(),
         }),
         host: Some(Tables {

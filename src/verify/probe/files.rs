@@ -105,6 +105,11 @@ pub fn chmod_suid(path: &OsStr) -> Met {
     if kept { Ok(Tried::Done) } else { Err(Errno::EPERM) }
 }
 
+/// Sets an attribute of the file and removes it.
+pub fn extended_attribute(path: &OsStr) -> Met {
+    crate::sys::probe::extended_attribute(path).map(|()| Tried::Done)
+}
+
 /// Opens the kernel's core pattern for writing, through which root's next crash anywhere runs a program.
 pub fn core_pattern() -> Met {
     write(OsStr::new("/proc/sys/kernel/core_pattern"))

@@ -42,6 +42,14 @@ pub fn keyctl() -> Met {
     done(probe::keyctl())
 }
 
+pub fn shared_memory() -> Met {
+    done(probe::shared_memory())
+}
+
+pub fn message_queue() -> Met {
+    done(probe::message_queue())
+}
+
 pub fn clone3() -> Met {
     done(probe::clone3())
 }

@@ -34,6 +34,7 @@ impl Tried {
             | Errno::ENOSYS
             | Errno::EAFNOSUPPORT
             | Errno::EPROTONOSUPPORT
+            | Errno::EOPNOTSUPP
             | Errno::ESOCKTNOSUPPORT
             | Errno::ENETUNREACH
             | Errno::EHOSTUNREACH

@@ -67,6 +67,9 @@ pub(super) static ATTEMPTS: &[Attempt] = attempts![
     "perf", "nothing", NONE, ["seccomp"], |_| plain(kernel::perf());
     "userfaultfd", "nothing", NONE, ["seccomp"], |_| plain(kernel::userfaultfd());
     "keyctl", "nothing", NONE, ["seccomp"], |_| plain(kernel::keyctl());
+    "system-v-memory", "nothing", NONE, ["seccomp"], |_| plain(kernel::shared_memory());
+    "message-queue", "nothing", NONE, ["seccomp"], |_| plain(kernel::message_queue());
+    "extended-attribute", "a file of one's own", ONE, ["seccomp"], |a| plain(files::extended_attribute(&a[0]));
     "syslog", "nothing", NONE, ["seccomp", "capabilities"], |_| plain(kernel::syslog());
     "tiocsti", "a terminal, standard input if none is named", MAYBE, ["seccomp"], |a| plain(kernel::inject(a.first()));
     "tiocsti-high", "a terminal, standard input if none is named", MAYBE, ["seccomp"], |a| plain(kernel::inject_high_bits(a.first()));

@@ -30,6 +30,21 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// The sockets with these inodes alone, as if nothing else were in the network.
+    pub fn of(&self, inodes: &BTreeSet<u64>) -> Tables {
+        let own = |sockets: &[Socket]| -> Vec<Socket> {
+            let own = sockets.iter().filter(|socket| inodes.contains(&socket.inode));
+            own.cloned().collect()
+        };
+        Tables {
+            listeners: own(&self.listeners),
+            connections: own(&self.connections),
+            udp: own(&self.udp),
+            inodes: self.inodes.intersection(inodes).copied().collect(),
+            ..Tables::default()
+        }
+    }
+
     /// The interfaces alone: enough where no process of the sandbox holds a socket. The kernel walks the hash tables of
     /// the whole machine for each of the others, which takes milliseconds.
     pub fn interfaces(entry: &Entry) -> Reading<Tables> {

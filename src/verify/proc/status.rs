@@ -141,6 +141,16 @@ fn words<T: std::str::FromStr>(text: &[u8]) -> Option<Vec<T>> {
 /// everything up to the last parenthesis is passed over.
 pub fn start_ticks(stat: &[u8]) -> Reading<u64> {
     const AFTER_NAME: usize = 19;
+    after_name(stat, AFTER_NAME)
+}
+
+/// The parent's number, from the bytes of `stat`.
+pub fn parent(stat: &[u8]) -> Reading<i32> {
+    const AFTER_NAME: usize = 1;
+    after_name(stat, AFTER_NAME)
+}
+
+fn after_name<T: std::str::FromStr>(stat: &[u8], field: usize) -> Reading<T> {
     let end = stat
         .iter()
         .rposition(|b| *b == b')')
@@ -148,7 +158,7 @@ pub fn start_ticks(stat: &[u8]) -> Reading<u64> {
     stat[end + 1..]
         .split(u8::is_ascii_whitespace)
         .filter(|w| !w.is_empty())
-        .nth(AFTER_NAME)
+        .nth(field)
         .and_then(decimal)
         .ok_or(ReadError::Malformed("stat"))
 }
