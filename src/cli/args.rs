@@ -34,7 +34,7 @@ pub enum Verb {
     /// List agents, running and recorded
     List(Output),
     /// Show everything that is known about one agent
-    Info(Select),
+    Info(Info),
     /// Forget agents that have ended, with their logs
     Prune(Prune),
     /// Check the sandboxes of a running agent now
@@ -206,6 +206,16 @@ pub struct Select {
     pub session: Option<String>,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Everything that is known about one session.
+#[derive(Debug, Args)]
+pub struct Info {
+    #[command(flatten)]
+    pub select: Select,
+    /// What it changed that this machine may execute, all of it; also of a `run`, by the name that it told
+    #[arg(long)]
+    pub changes: bool,
 }
 
 /// What to forget.

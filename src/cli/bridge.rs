@@ -2,8 +2,9 @@
 
 use super::Outcome;
 use super::args::Bridge;
+use super::changes::warn;
 use super::output::{fail, tell};
-use super::run::{warn, warnings};
+use super::run::warnings;
 use super::status::{Wraps, of_failure};
 use super::why_last::hint;
 use crate::base::text::visible;
@@ -27,7 +28,6 @@ pub fn run(args: Bridge) -> Outcome {
     let setting = Setting::find()?;
     match bridge(&args.launch, &setting, &mut progress) {
         Ok((record, ended)) => {
-            warn(&ended.changed);
             if ended.exit.status() != 0 {
                 hint(&record.session_name, &setting);
             }
@@ -76,7 +76,10 @@ pub fn progress(step: Progress<'_>) {
     match step {
         Progress::Held(server) => {
             let root = server.root.as_ref().map(|root| visible(root.as_path()));
-            let (root, protected) = (root.unwrap_or_default(), server.protected.len());
+            let (root, protected) = (
+                root.unwrap_or_default(),
+                server.protected.iter().filter(|one| one.is_held()).count(),
+            );
             tell(format_args!(
                 "pinfold: {root} is granted; {protected} places in it are protected"
             ));
@@ -89,6 +92,7 @@ pub fn progress(step: Progress<'_>) {
                 "pinfold: {text} ({checks} checks, {took} ms); it starts now, which takes some seconds"
             ));
         }
+        Progress::Changed(changes, name) => warn(changes, name),
         Progress::Ready(ready) => {
             tell(format_args!(
                 "pinfold: the server answers after {} ms",

@@ -1,7 +1,8 @@
 //! `pinfold info`, `pinfold verify` and `pinfold stop`: one session.
 
 use super::Outcome;
-use super::args::Select;
+use super::args::{Info, Select};
+use super::changes::show;
 use super::list::{shown, state, store, verification};
 use super::output::{say, say_json};
 use crate::base::AbsPath;
@@ -13,7 +14,11 @@ use serde_json::Value;
 use std::process::ExitCode;
 
 /// Everything that is known about one session.
-pub fn info(args: Select) -> Outcome {
+pub fn info(args: Info) -> Outcome {
+    if args.changes {
+        return show(&args);
+    }
+    let args = args.select;
     let store = store()?;
     let record = select(&store, args.session.as_deref(), Among::All)?;
     if args.output.json {

@@ -3,6 +3,7 @@
 
 mod args;
 mod bridge;
+mod changes;
 mod completions;
 mod demo;
 mod doctor;

@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::args::Run;
+use super::changes::warn;
 use super::output::{say, say_json, tell};
 use super::why_last::hint;
 use crate::base::text::visible;
@@ -43,7 +44,7 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
     let exit = line(&wish, args.command, &setting, &mut |progress| {
         match &progress {
             Progress::Resolved(policy) => warnings(policy),
-            Progress::Changed(paths) => warn(paths),
+            Progress::Changed(changes, name) => warn(changes, name),
             Progress::Held { launch, .. } => launched = Some(run_name(launch)),
             _ => {}
         }
@@ -110,16 +111,6 @@ pub fn warnings(policy: &Policy) {
     }
 }
 
-/// Protected paths that a mount could not cover, because nothing stood there.
-pub fn warn(paths: &[crate::base::AbsPath]) {
-    for path in paths {
-        tell(format_args!(
-            "pinfold: look at {} before you use it: the command made it",
-            visible(path.as_path())
-        ));
-    }
-}
-
 /// One line in one write; a reader that is gone changes nothing.
 fn say_status(status: &mut File, event: serde_json::Value) {
     let _ = status.write_all(format!("{event}\n").as_bytes());
@@ -155,7 +146,9 @@ fn event(progress: &Progress<'_>) -> serde_json::Value {
             };
             json!({"event": "ended", "status": exit.status(), "signal": signal})
         }
-        Progress::Changed(paths) => json!({"event": "changed", "paths": paths}),
+        Progress::Changed(changes, name) => {
+            json!({"event": "changed", "paths": changes.paths(), "changes": changes, "kept": name})
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use super::Outcome;
 use super::args::Shell;
+use super::changes::warn;
 use super::list::store;
-use super::run::{passed_on, warn, warnings};
+use super::run::{passed_on, warnings};
 use crate::base::LaunchId;
 use crate::launch::Setting;
 use crate::launch::begin::recorded_policy;
@@ -38,7 +39,7 @@ pub fn run(args: Shell) -> Outcome {
         &setting,
         &mut |progress| match progress {
             Progress::Resolved(policy) => warnings(policy),
-            Progress::Changed(paths) => warn(paths),
+            Progress::Changed(changes, name) => warn(changes, name),
             _ => {}
         },
     )?;

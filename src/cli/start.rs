@@ -3,7 +3,6 @@
 use super::Outcome;
 use super::args::Start;
 use super::output::{say, say_json, tell};
-use super::run::warn;
 use crate::launch::begin::{Begun, begin};
 use crate::launch::{SessionWish, Setting, Wish};
 use serde_json::json;
@@ -32,7 +31,6 @@ pub fn run(args: Start) -> Outcome {
             Ok(ExitCode::SUCCESS)
         }
         Begun::Here(record, ended) => {
-            warn(&ended.changed);
             if ended.exit.status() != 0 {
                 super::why_last::hint(&record.session_name, &setting);
             }

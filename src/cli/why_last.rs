@@ -48,7 +48,7 @@ pub fn run(named: Option<&str>, as_json: bool) -> Outcome {
     }
     for path in &denials.changed {
         say(format_args!(
-            "\n  {}: it is protected, was not there before, and was made",
+            "\n  {}: the launch made or changed it, and this machine may execute it",
             visible(path.as_path())
         ));
         say("    look at it before you use it");

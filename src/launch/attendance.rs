@@ -4,6 +4,7 @@ use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
 use crate::sandbox::attend::{Event, Signals, Stopping, Wakes, next, stop};
 use crate::sandbox::door::Door;
+use crate::sandbox::guard::{Guard, Trouble};
 use crate::sandbox::terminal::Relay;
 use crate::sandbox::{Exit, Running, Told};
 use crate::verify::Report;
@@ -30,6 +31,8 @@ pub enum Outcome {
     Ended(usize, Exit),
     /// A verification failed.
     Unconfined(Report),
+    /// Protected paths cannot be guarded any more.
+    Unguarded(Trouble),
     /// The process at the door was ended.
     DoorGone,
     /// The supervisor cannot watch any more.
@@ -48,7 +51,7 @@ impl Explain for Unconfined {
     fn hint(&self) -> Option<String> {
         let replaced = self.0.ends_with("is not mounted");
         let hint = if replaced {
-            "a protected file was replaced from outside, as `git config` in another terminal does: look at it, and start again"
+            "a protected folder was replaced from outside, or a protected file removed: look at it, and start again"
         } else {
             "nothing of it runs any more; `pinfold doctor` tries the same sandbox and says more"
         };
@@ -75,6 +78,7 @@ pub struct Attendance<'a> {
     pub watch: &'a Watch,
     pub on_failure: OnFailure,
     door: Option<&'a Door>,
+    guard: Option<&'a Guard>,
     /// Set by the first request to end.
     deadline: Option<Instant>,
     /// The stop that is under way: who stops, and how many sandboxes have yet to say that they stand still.
@@ -99,6 +103,7 @@ impl<'a> Attendance<'a> {
             watch,
             on_failure,
             door: None,
+            guard: None,
             deadline: None,
             stopping: None,
             overdue: (Instant::now() + OVERDUE, false),
@@ -108,6 +113,12 @@ impl<'a> Attendance<'a> {
     /// With the door of one of them, without which none is of use.
     pub fn through(mut self, door: Option<&'a Door>) -> Attendance<'a> {
         self.door = door;
+        self
+    }
+
+    /// While this guard is at work.
+    pub fn guarded(mut self, guard: &'a Guard) -> Attendance<'a> {
+        self.guard = Some(guard);
         self
     }
 
@@ -123,6 +134,7 @@ impl<'a> Attendance<'a> {
         let wakes = Wakes {
             watch: self.watch.wake(),
             door: self.door.and_then(Door::ended),
+            guard: self.guard.map(Guard::wake),
         };
         let outcome = loop {
             let deadline = self
@@ -141,6 +153,7 @@ impl<'a> Attendance<'a> {
                     None => continue,
                 },
                 Ok(Event::DoorGone) => break Outcome::DoorGone,
+                Ok(Event::GuardGone) => break self.unguarded(),
                 Ok(Event::Woken) => match self.watch.rounds() {
                     Err(errno) => break Outcome::Broken(errno),
                     Ok(rounds) => {
@@ -152,6 +165,12 @@ impl<'a> Attendance<'a> {
             }
         };
         (outcome, self.relay)
+    }
+
+    /// The guard has ended before the launch.
+    fn unguarded(&self) -> Outcome {
+        let trouble = self.guard.and_then(Guard::trouble);
+        Outcome::Unguarded(trouble.unwrap_or(Trouble::Gone))
     }
 
     /// A time has passed: that of the command, or that of the next verification, which then is asked for once more:

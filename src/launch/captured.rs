@@ -111,7 +111,7 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
     let report = passed.report().clone();
     let running = jailed.release(passed).map_err(other)?;
     let output = read(reader, capture.most).map_err(CaptureError::Stream)?;
-    let watch = Watch::start(vec![subject]).map_err(|error| other(RunError::NoWatch(error)))?;
+    let watch = Watch::start(vec![subject], None).map_err(|error| other(RunError::NoWatch(error)))?;
     let (outcome, _) = Attendance::new(&[&running], None, &setting.signals, &watch, OnFailure::Stop)
         .within(capture.limit)
         .wait(|_| {});
@@ -125,6 +125,7 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
             policy,
         }),
         Outcome::Unconfined(report) => Err(other(Unconfined::of(&report))),
+        Outcome::Unguarded(trouble) => Err(other(trouble)),
         Outcome::DoorGone => Err(other(DoorGone)),
         Outcome::Broken(errno) => Err(other(RunError::Broken(errno))),
     }

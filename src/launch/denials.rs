@@ -1,6 +1,7 @@
 //! What was refused while a launch ran: read from its logs, each thing once, with the smallest grant that allows it.
 
 use super::Setting;
+use super::changes::kept;
 use crate::base::regular;
 use crate::base::{AbsPath, Explain, Fault, Kind, Port};
 use crate::policy::remedy::{self, Remedy};
@@ -34,7 +35,7 @@ pub struct Denied {
 pub struct Denials {
     pub launch: String,
     pub denied: Vec<Denied>,
-    /// Protected paths that were not there before the launch and were after it: not refused, and to be looked at.
+    /// What the launch changed that this machine may execute: not refused, or only after it was there.
     pub changed: Vec<AbsPath>,
     /// Whether there was more than is told.
     pub cut: bool,
@@ -80,7 +81,7 @@ pub fn last(named: Option<&str>, setting: &Setting) -> Result<Denials, Fault> {
     let of = |session: &str| {
         let record = records.iter().find(|record| record.session_name == session);
         Denials {
-            changed: record.map(|record| record.changed.clone()).unwrap_or_default(),
+            changed: kept(&store, record, session).unwrap_or_default().paths(),
             ..of(session, logs)
         }
     };

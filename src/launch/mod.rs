@@ -4,15 +4,17 @@
 pub mod attendance;
 pub mod begin;
 mod captured;
-mod changed;
+pub mod changes;
 pub mod control;
 pub mod denials;
 pub mod doctor;
 mod enclose;
+mod heal;
 mod interrupted;
 mod mediation;
 mod pair;
 pub mod preview;
+mod protection;
 mod readiness;
 mod record;
 mod room;

@@ -10,6 +10,7 @@ use crate::agent::{NotReady, Patience, Ready, wait_ready};
 use crate::base::{AbsPath, Explain, Fault, Kind};
 use crate::sandbox::attend::Signals;
 use crate::sandbox::door::{Door, DoorGone};
+use crate::sandbox::guard::Guard;
 use crate::sandbox::{Running, Told};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::cell::RefCell;
@@ -37,6 +38,7 @@ pub struct Waiting<'a> {
     pub server: &'a Running,
     pub watch: &'a Watch,
     pub signals: &'a Signals,
+    pub guard: &'a Guard,
 }
 
 /// Asks through the door, for `limit` in all; a signal to this process ends the wait, and so does a failed verification.
@@ -51,12 +53,14 @@ pub fn wait_until_ready(
     let exited = || match waiting.signals.ending() {
         Some(signal) => Some(Interrupted(signal).to_string()),
         None if door.is_gone() => Some(DoorGone.to_string()),
-        None => ended(waiting.server).or_else(|| {
-            let found = failed(waiting.watch)?;
-            let text = found.to_string();
-            unconfined.replace(Some(found));
-            Some(text)
-        }),
+        None => ended(waiting.server)
+            .or_else(|| waiting.guard.trouble().map(|trouble| trouble.to_string()))
+            .or_else(|| {
+                let found = failed(waiting.watch)?;
+                let text = found.to_string();
+                unconfined.replace(Some(found));
+                Some(text)
+            }),
     };
     let probe = pair.agent.probe(&pair.program, pair.port, &pair.password);
     let patience = Patience {
@@ -70,6 +74,9 @@ pub fn wait_until_ready(
         exited,
     );
     end_if_asked(waiting.signals)?;
+    if let Some(trouble) = waiting.guard.trouble() {
+        return Err(trouble.into());
+    }
     if door.is_gone() {
         return Err(DoorGone.into());
     }

@@ -1,6 +1,7 @@
 //! The step record: what a session's record says of each stage.
 
 use super::attendance::OnFailure;
+use super::changes::Changes;
 use super::pair::Pair;
 use super::session::{Ended, Logs};
 use super::watch::Round;
@@ -43,6 +44,8 @@ pub fn record_start(record: &mut Record, pair: &Pair, logs: &Logs, [server, clie
     record.allow_missing = missing.collect();
     record.last_error = None;
     record.verification = None;
+    record.changed = Vec::new();
+    record.changes = None;
     record.last_exit_code = None;
     record.exited_at = None;
     record.timings = Some(Timings {
@@ -119,6 +122,12 @@ impl Rounds<'_> {
     }
 }
 
+/// Keeps what a person should look at.
+pub fn record_changes(record: &mut Record, changes: &Changes) {
+    record.changed = changes.paths();
+    record.changes = serde_json::to_value(changes).ok().filter(|_| !changes.is_empty());
+}
+
 /// Writes how a session ended into its record; the lifecycle is final after this.
 pub fn record_end(claim: &Claim, ended: &Result<Ended, Fault>) -> Result<Record, StateError> {
     claim.update(|record| {
@@ -128,7 +137,6 @@ pub fn record_end(claim: &Claim, ended: &Result<Ended, Fault>) -> Result<Record,
             Ok(ended) => {
                 record.lifecycle_state = Lifecycle::Exited;
                 record.last_exit_code = Some(i32::from(ended.exit.status()));
-                record.changed = ended.changed.clone();
             }
             Err(fault) => {
                 record.lifecycle_state = Lifecycle::Failed;

@@ -1,17 +1,20 @@
 //! One command in one sandbox: the line, and what it prints instead with `--dry-run`.
 
+use super::Setting;
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
+use super::changes::{Changes, keep};
 use super::enclose::{Enclosed, enclose};
 use super::mediation::{Mediation, MediationError, inlets, published};
+use super::protection::Protection;
 use super::session::expectation;
 use super::subject::handed_out;
 use super::watch::Watch;
 use super::wish::{Additions, Wish};
-use super::{Setting, changed};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
 use crate::policy::Policy;
 use crate::sandbox::door::DoorGone;
 use crate::sandbox::given::Given;
+use crate::sandbox::guard::Trouble;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Doors, Exit, Order, Stream, planned};
@@ -40,8 +43,8 @@ pub enum Progress<'a> {
     Verified(&'a Report),
     Released,
     Ended(Exit),
-    /// Protected paths that were absent before and stand there now.
-    Changed(&'a [AbsPath]),
+    /// What a person should look at, and the name by which it is kept.
+    Changed(&'a Changes, &'a str),
 }
 
 /// A command that was ended by something else than its own exit.
@@ -53,6 +56,8 @@ pub enum RunError {
     Broken(nix::errno::Errno),
     #[error("the terminal cannot be joined to the sandbox's ({0}), so the command was not released")]
     NoPane(nix::errno::Errno),
+    #[error("covers of protected files could not be put back ({0}), so the command was not released")]
+    NoHealer(nix::errno::Errno),
     #[error("verification cannot be repeated ({0}), so the command was not released")]
     NoWatch(std::io::Error),
 }
@@ -92,12 +97,11 @@ pub fn enclosed(
 ) -> Result<Exit, Fault> {
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
-    let before = changed::absent(policy);
     tell(Progress::Resolved(policy));
     let order = |policy: &Policy| Ok::<_, Fault>(order(policy, argv.clone()));
     let Enclosed {
         mut jailed,
-        policy,
+        policy: enforced,
         room: _room,
     } = enclose(launch, policy, order, setting)?;
     tell(Progress::Held {
@@ -106,8 +110,9 @@ pub fn enclosed(
         command: jailed.facts.command.get(),
         given: &jailed.facts.given,
     });
+    let protection = Protection::of(policy, enforced.mode(), &jailed)?;
     let mut mediation = Mediation::new(setting.refused(&run_name(launch)));
-    mediation.add(&mut jailed, &policy, log.as_ref().map(|log| (launch, log)), None)?;
+    mediation.add(&mut jailed, &enforced, log.as_ref().map(|log| (launch, log)), None)?;
     let door = jailed.door.take().map(Arc::new);
     if let Some(door) = &door {
         mediation.publish(outside, door);
@@ -117,16 +122,17 @@ pub fn enclosed(
         handed_out: handed_out(&jailed.facts),
         ..NetSubject::default()
     };
-    let subject = expectation(&jailed, &policy, network)?;
+    let subject = expectation(&jailed, &enforced, network)?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::Verified(passed.report()));
-    let watch = Watch::start(vec![subject]).map_err(RunError::NoWatch)?;
+    let guard = protection.guard(policy)?;
+    let watch = Watch::start(vec![subject], protection.healer()).map_err(RunError::NoWatch)?;
     let relay = jailed.terminal.take().map(relay).transpose()?;
     let running = jailed.release(passed)?;
     tell(Progress::Released);
     let alone = [&running];
     let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop).through(door.as_deref());
-    let (outcome, relay) = attendance.wait(|_| {});
+    let (outcome, relay) = attendance.guarded(&guard).wait(|_| {});
     running.end();
     if let Some(relay) = relay {
         relay.finish();
@@ -134,16 +140,23 @@ pub fn enclosed(
     if let Some(log) = &log {
         tidy(log, setting);
     }
-    let appeared = changed::appeared(&before);
-    tell(Progress::Changed(&appeared));
-    match outcome {
-        Outcome::Ended(_, exit) => {
-            tell(Progress::Ended(exit));
-            Ok(exit)
-        }
-        Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
-        Outcome::DoorGone => Err(DoorGone.into()),
-        Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
+    let (changes, trouble) = protection.after(guard);
+    let name = run_name(launch);
+    keep(&changes, &name, setting);
+    tell(Progress::Changed(&changes, &name));
+    let exit = finish(outcome, trouble)?;
+    tell(Progress::Ended(exit));
+    Ok(exit)
+}
+
+/// How the command ended, unless that does not count: nothing is a good end where what is protected could not be kept.
+fn finish(outcome: Outcome, trouble: Option<Trouble>) -> Result<Exit, Fault> {
+    match (outcome, trouble) {
+        (Outcome::Ended(..), Some(trouble)) | (Outcome::Unguarded(trouble), _) => Err(trouble.into()),
+        (Outcome::Ended(_, exit), None) => Ok(exit),
+        (Outcome::Unconfined(report), _) => Err(Unconfined::of(&report).into()),
+        (Outcome::DoorGone, _) => Err(DoorGone.into()),
+        (Outcome::Broken(errno), _) => Err(RunError::Broken(errno).into()),
     }
 }
 

@@ -1,20 +1,22 @@
 //! An agent in two sandboxes: the line for server and client.
 
+use super::Setting;
 use super::attendance::{Attendance, Outcome, Unconfined};
+use super::changes::Changes;
 use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
 use super::pair::{Pair, SessionWish, client_order, server_order};
+use super::protection::Protection;
 use super::readiness::{Waiting, wait_until_ready};
-use super::record::{Rounds, record_running, record_start, reports, weakened};
+use super::record::{Rounds, record_changes, record_running, record_start, reports, weakened};
 use super::run::{RunError, relay};
 use super::subject::{Terminal, handed_out, subject};
 use super::watch::Watch;
-use super::{Setting, changed};
 use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
 use crate::sandbox::door::DoorGone;
-use crate::sandbox::terminal::Pane;
+use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
 use crate::verify::{Listen, NetSubject, Passed, Report, Stage, Subject, held};
@@ -27,7 +29,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Ended {
     pub exit: Exit,
-    /// Protected paths that were absent before and stand there now.
+    /// What to look at before it is used.
     pub changed: Vec<AbsPath>,
 }
 
@@ -40,6 +42,8 @@ pub enum Progress<'a> {
     ServerPassed(&'a Report),
     /// The server has answered as it should.
     Ready(&'a Ready),
+    /// Nothing runs any more; what a person should look at, and the session's name.
+    Changed(&'a Changes, &'a str),
 }
 
 /// Server first, then client; both verified before anything of theirs runs.
@@ -57,8 +61,8 @@ pub fn line(
     end_if_asked(&setting.signals)?;
     let logs = Logs::open(store, record)?;
     let outside = published(&pair.server)?;
-    let before = changed::absent(&pair.server);
     let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
+    let protection = Protection::of(&pair.server, pair.server.mode(), &server)?;
     let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
     claim.update(|record| {
         record_start(record, &pair, &logs, [&server.facts, &client.facts], begun);
@@ -79,12 +83,14 @@ pub fn line(
     let mut expected = server_subject(&server, &pair)?;
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::ServerPassed(passed.report()));
-    let young = Watch::start(vec![expected.clone()]).map_err(RunError::NoWatch)?;
+    let young = Watch::start(vec![expected.clone()], protection.healer()).map_err(RunError::NoWatch)?;
+    let guard = protection.guard(&pair.server)?;
     let server = server.release(passed)?;
     let waiting = Waiting {
         server: &server,
         watch: &young,
         signals: &setting.signals,
+        guard: &guard,
     };
     let ready = wait_until_ready(&pair, &door, &waiting, wish.patience(), &logs.server_path)?;
     drop(young);
@@ -95,19 +101,20 @@ pub fn line(
     });
     let subjects = vec![expected, client_subject(&client, &pair)?];
     let (passed, verification) = both_passed(&subjects)?;
-    let watch = Watch::start(subjects).map_err(RunError::NoWatch)?;
+    let watch = Watch::start(subjects, protection.healer()).map_err(RunError::NoWatch)?;
     let relay = client.terminal.take().map(relay).transpose()?;
     let client = client.release(passed)?;
     claim.update(|record| record_running(record, &ready, verification, begun))?;
     let both = [&server, &client];
     let mut rounds = Rounds::new(claim);
     let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure()).through(Some(&door));
-    let (outcome, relay) = attendance.wait(|round| rounds.note(round));
+    let (outcome, relay) = attendance.guarded(&guard).wait(|round| rounds.note(round));
     end(server, client);
-    if let Some(relay) = relay {
-        relay.finish();
-    }
-    finish(outcome, changed::appeared(&before))
+    relay.into_iter().for_each(Relay::finish);
+    let (changes, trouble) = protection.after(guard);
+    tell(Progress::Changed(&changes, &record.session_name));
+    claim.update(|record| record_changes(record, &changes))?;
+    trouble.map_or_else(|| finish(outcome, changes.paths()), |trouble| Err(trouble.into()))
 }
 
 /// The held client's proof, and the server once more now that it serves; with both reports for the record.
@@ -133,6 +140,7 @@ fn finish(outcome: Outcome, changed: Vec<AbsPath>) -> Result<Ended, Fault> {
         Outcome::Ended(1, exit) => Ok(Ended { exit, changed }),
         Outcome::Ended(_, exit) => Err(super::pair::PairError::ServerEnded(describe(exit)).into()),
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::Unguarded(trouble) => Err(trouble.into()),
         Outcome::DoorGone => Err(DoorGone.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }

@@ -139,6 +139,7 @@ fn wait(command: &Running, subject: &Subject, deadline: Instant, setting: &Setti
             Wakes {
                 watch: std::os::fd::AsFd::as_fd(&wake),
                 door: None,
+                guard: None,
             },
             Some(until),
         );
@@ -152,7 +153,7 @@ fn wait(command: &Running, subject: &Subject, deadline: Instant, setting: &Setti
                     return Err(Unconfined::of(&report).into());
                 }
             }
-            Event::Told(..) | Event::Woken | Event::DoorGone => {}
+            Event::Told(..) | Event::Woken | Event::DoorGone | Event::GuardGone => {}
         }
     }
 }

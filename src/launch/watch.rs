@@ -1,5 +1,6 @@
 //! Verification while a launch lives: every second for twenty seconds, then every fifteen, and on request.
 
+use super::heal::Healer;
 use crate::verify::{EnvSubject, Report, Subject, running};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -7,6 +8,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,6 +19,9 @@ const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(15);
 /// A round that is later than this means that verification is stuck.
 pub const OVERDUE: Duration = Duration::from_secs(45);
+
+/// Looks in a row while the host goes on replacing files.
+const ROUNDS: usize = 50;
 
 /// One look at every subject, in their order.
 #[derive(Debug)]
@@ -46,7 +51,8 @@ impl Drop for Watch {
 
 impl Watch {
     /// Verifies every subject again and again; a report of each round wakes whoever polls `wake`.
-    pub fn start(subjects: Vec<Subject>) -> std::io::Result<Watch> {
+    /// The healer is that of the first.
+    pub fn start(subjects: Vec<Subject>, healer: Option<Arc<Healer>>) -> std::io::Result<Watch> {
         let pipe = || nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK);
         let ((wake, bell), (wished, wish)) = (pipe()?, pipe()?);
         let (sender, rounds) = channel();
@@ -56,6 +62,7 @@ impl Watch {
         let mut watching = Watching {
             mounts: mounts.collect::<std::io::Result<_>>()?,
             subjects,
+            healer,
             wished,
             rounds: sender,
             bell: File::from(bell),
@@ -98,6 +105,7 @@ impl Watch {
 /// The thread's own side.
 struct Watching {
     subjects: Vec<Subject>,
+    healer: Option<Arc<Healer>>,
     /// Tells when a sandbox's mounts change (proc_pid_mountinfo(5)): somebody outside who replaces a protected file
     /// takes its cover away in every mount namespace, and that must not wait for the next round.
     mounts: Vec<File>,
@@ -124,7 +132,7 @@ impl Watching {
             if woken == Woken::Done {
                 return;
             }
-            let reports: Vec<Report> = self.subjects.iter().map(look).collect();
+            let reports = self.look();
             // What the command was given is judged once, on the program that was released: what it or its successors
             // put into their environment later is their own.
             if reports.iter().all(Report::ok) {
@@ -138,6 +146,14 @@ impl Watching {
             }
             let _ = self.bell.write_all(&[1]);
         }
+    }
+
+    fn look(&self) -> Vec<Report> {
+        let healer = |index: usize| self.healer.as_ref().filter(|_| index == 0);
+        let subjects = self.subjects.iter().enumerate();
+        subjects
+            .map(|(index, subject)| look(subject, healer(index).map(Arc::as_ref)))
+            .collect()
     }
 
     fn pause(&self, pause: Duration) -> Woken {
@@ -158,13 +174,26 @@ impl Watching {
     }
 }
 
-/// A look; what it finds counts only if a second one, at once, finds something too: processes come and go while they are
+/// A look, once covers that were taken away from outside are back; what it finds counts only if a second one, at once, finds something too: processes come and go while they are
 /// looked at, and this process can have been stopped in the middle.
-fn look(subject: &Subject) -> Report {
-    let first = running(subject);
-    if first.ok() || first.ended {
-        first
-    } else {
-        running(subject)
+fn look(subject: &Subject, healer: Option<&Healer>) -> Report {
+    let heal = || healer.map(Healer::heal).unwrap_or_default();
+    let mut healed = heal();
+    let mut findings = healed.findings;
+    let mut report = running(subject);
+    for _ in 0..ROUNDS {
+        if report.ok() || report.ended {
+            break;
+        }
+        let again = heal();
+        findings.extend(again.findings);
+        report = running(subject);
+        // Once more only if the host has replaced something meanwhile.
+        if again.times == healed.times {
+            break;
+        }
+        healed.times = again.times;
     }
+    report.findings.extend(findings);
+    report
 }

@@ -1,6 +1,6 @@
 //! A resolved policy in words, with the origin of each line.
 
-use super::frozen::{Access, Content, FileKind, Limits, Network, Origin, Policy, Promise, Rule, Topic};
+use super::frozen::{Access, Appearing, Content, FileKind, Limits, Network, Origin, Policy, Promise, Rule, Topic};
 use crate::base::{AbsPath, Port};
 use serde::Serialize;
 use std::fmt;
@@ -124,9 +124,10 @@ fn forbidden(policy: &Policy) -> Vec<Line> {
     let mut lines = Vec::new();
     for protected in &policy.protected {
         let effect = match protected.kind {
-            None => "absent; reported after exit if it appears",
-            Some(FileKind::Link) => "a link; reported after exit if it changes",
+            Some(FileKind::Link) => "a link; put back if it changes",
             Some(_) => "read only",
+            None if protected.appearing == Appearing::Refused => "absent; moved aside if it appears",
+            None => "absent; reported after exit if it appears",
         };
         let effect = format!("{effect}: {}", protected.reason);
         lines.push(line(Section::Protected, &protected.path, &effect, None));

@@ -152,13 +152,25 @@ pub enum Content {
     File(Vec<u8>),
 }
 
+/// What happens when something appears where nothing stood at the start: no mount can cover a name that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Appearing {
+    /// It is moved aside at once.
+    Refused,
+    /// Ordinary work makes it: it stays, and is told after exit.
+    Reported,
+}
+
 /// A path inside a read-write bind that the host later executes or trusts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Protected {
     /// The path inside (equal to the host path).
     pub path: AbsPath,
-    /// What stands there now; nothing if it is absent and can only be reported after exit.
+    /// What stands there now; nothing if it is absent, and then `appearing` says what happens.
     pub kind: Option<FileKind>,
+    /// What becomes of something that appears at the path (or of a link there that changes) while the launch lives.
+    pub appearing: Appearing,
     /// Ancestors below the bind's target that must become mount points, so that none can be renamed away; outermost first.
     pub pins: Vec<AbsPath>,
     pub reason: String,
@@ -328,6 +340,13 @@ pub struct Policy {
     pub weakened: Vec<Promise>,
     /// Origins and remarks, for `explain` and `why`; nothing is enforced from here.
     pub notes: Vec<Note>,
+}
+
+impl Protected {
+    /// Whether a change is prevented or undone, not only told.
+    pub fn is_held(&self) -> bool {
+        self.kind.is_some() || self.appearing == Appearing::Refused
+    }
 }
 
 impl Policy {

@@ -22,8 +22,8 @@ mod why;
 
 pub use explain::{Explanation, Line, Section, explain};
 pub use frozen::{
-    Access, Bind, Content, Datagrams, Environment, FileKind, Limits, Link, Made, Mode, NetPolicy, Network, Note,
-    Origin, Policy, Promise, Protected, Rule, Service, Topic, parse_processors, parse_size,
+    Access, Appearing, Bind, Content, Datagrams, Environment, FileKind, Limits, Link, Made, Mode, NetPolicy, Network,
+    Note, Origin, Policy, Promise, Protected, Rule, Service, Topic, parse_processors, parse_size,
 };
 pub use host::{Host, HostKind};
 pub use live::LiveHost;

@@ -39,7 +39,7 @@ pub struct Piece {
 pub enum Absent {
     /// It cannot be made: the folder that it would stand in is split.
     Held,
-    /// It can be made, as in full mode, and is reported after exit.
+    /// It can be made, as in full mode, and the guard outside does with it what it does there.
     Reported,
 }
 

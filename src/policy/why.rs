@@ -1,7 +1,7 @@
 //! Whether one path, name or socket is allowed, and by which line.
 
 use super::explain::{escaped, noted, shown};
-use super::frozen::{Access, Bind, Content, FileKind, Network, Origin, Policy, Protected, Topic};
+use super::frozen::{Access, Appearing, Bind, Content, FileKind, Network, Origin, Policy, Protected, Topic};
 use super::net::{Decision, decide};
 use crate::base::{AbsPath, Port};
 use serde::Serialize;
@@ -169,11 +169,12 @@ fn bind_answer(policy: &Policy, path: &AbsPath, bind: &Bind) -> Answer {
         };
     }
     let report = |one: &Protected| {
-        format!(
-            " (a change of {} is reported after exit: {})",
-            shown(&one.path),
-            escaped(&one.reason)
-        )
+        let then = match (one.kind, one.appearing) {
+            (Some(_), _) => "is a link that is put back if it changes",
+            (None, Appearing::Refused) => "is moved aside if it appears",
+            (None, Appearing::Reported) => "is reported after exit if it appears",
+        };
+        format!(" ({} {then}: {})", shown(&one.path), escaped(&one.reason))
     };
     let verdict = match bind.access {
         Access::List | Access::Read => Verdict::Read,

@@ -115,6 +115,8 @@ pub enum Event {
     Woken,
     /// `Wakes::door` is readable.
     DoorGone,
+    /// `Wakes::guard` is readable.
+    GuardGone,
     /// The deadline has passed.
     Late,
 }
@@ -125,6 +127,8 @@ pub struct Wakes<'a> {
     pub watch: BorrowedFd<'a>,
     /// Of the door of a sandbox that has one.
     pub door: Option<BorrowedFd<'a>>,
+    /// Of the guard of protected paths, where there is one.
+    pub guard: Option<BorrowedFd<'a>>,
 }
 
 /// Waits for the next event, moving the pane's bytes meanwhile.
@@ -156,6 +160,7 @@ pub fn next(
             },
             Ready::Woken => return Ok(Event::Woken),
             Ready::DoorGone => return Ok(Event::DoorGone),
+            Ready::GuardGone => return Ok(Event::GuardGone),
             Ready::Late => return Ok(Event::Late),
             Ready::Bytes => {}
         }
@@ -166,6 +171,7 @@ enum Ready {
     Message(usize),
     Woken,
     DoorGone,
+    GuardGone,
     Late,
     /// Only signals or terminal bytes.
     Bytes,
@@ -189,6 +195,8 @@ fn wait(
     );
     let door = polled.len();
     polled.extend(wakes.door.map(|door| PollFd::new(door, PollFlags::POLLIN)));
+    let guard = polled.len();
+    polled.extend(wakes.guard.map(|guard| PollFd::new(guard, PollFlags::POLLIN)));
     for (file, interest) in relay.map(Relay::interest).into_iter().flatten() {
         if !interest.is_empty() {
             polled.push(PollFd::new(file, interest));
@@ -210,7 +218,10 @@ fn wait(
             .and_then(PollFd::revents)
             .is_some_and(|events| !events.is_empty())
     };
-    // A failed verification must not wait behind a sandbox that has much to say.
+    // What ends a launch must not wait behind a sandbox that has much to say.
+    if wakes.guard.is_some() && is_ready(guard) {
+        return Ok(Ready::GuardGone);
+    }
     if is_ready(0) {
         return Ok(Ready::Woken);
     }

@@ -18,7 +18,13 @@ pub const KEPT: usize = 50;
 /// The folder's name below the state folder.
 pub(super) const FOLDER: &str = "logs";
 
-const ENDINGS: [&str; 4] = ["-server.log", "-network.log", "-refused.log", "-network.log.1"];
+const ENDINGS: [&str; 5] = [
+    "-server.log",
+    "-network.log",
+    "-refused.log",
+    "-network.log.1",
+    "-changes.json",
+];
 
 /// `<state>/logs`.
 #[derive(Debug, Clone)]
@@ -40,6 +46,11 @@ impl Logs {
     /// Where the broker writes its decisions on a session.
     pub fn network(&self, session: &str) -> Result<AbsPath, PathError> {
         self.folder.join(format!("{session}{}", ENDINGS[1]))
+    }
+
+    /// What a launch without a record changed.
+    pub fn changes(&self, launch: &str) -> Result<AbsPath, PathError> {
+        self.folder.join(format!("{launch}{}", ENDINGS[4]))
     }
 
     /// Where the mediator writes what it refused in a session.
@@ -87,8 +98,8 @@ impl Logs {
 
     /// Removes a session's logs; what cannot be removed is left for `rotate`.
     pub fn remove(&self, session: &str) {
-        for path in [self.server(session), self.network(session)].into_iter().flatten() {
-            let _ = std::fs::remove_file(path);
+        for path in ENDINGS.map(|ending| self.folder.join(format!("{session}{ending}"))) {
+            let _ = path.map(std::fs::remove_file);
         }
     }
 

@@ -115,6 +115,9 @@ pub struct Record {
     /// Files that the host executes or trusts and that were found changed at the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<AbsPath>,
+    /// The same with reasons, and what was refused, as the launch wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Value>,
     /// For the eyes of the bridge that takes this launch; gone from the record once it is taken, or nobody took it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<Value>,
@@ -232,6 +235,7 @@ impl Record {
             allow_missing: Vec::new(),
             mode: None,
             changed: Vec::new(),
+            changes: None,
             handover: None,
             other: Map::new(),
         }

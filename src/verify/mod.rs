@@ -18,7 +18,7 @@ mod verification;
 pub use checks::{CHECKS, Moment};
 pub use descent::descendants;
 pub use proc::ReadError;
-pub use proc::mountinfo::mount_points;
+pub use proc::mountinfo::{Mount, mount_points, mounts_of};
 pub use proc::namespaces::Namespaces;
 pub use report::{Finding, Passed, Process, Report, Role};
 pub use subject::{

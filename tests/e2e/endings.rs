@@ -243,3 +243,37 @@ fn a_server_that_its_own_tool_stops_does_not_stop_the_supervisor() {
     session.terminal.write(b"q");
     session.has_ended(7, "exited");
 }
+
+#[test]
+fn what_a_session_made_that_the_host_would_run_is_refused_told_and_recorded() {
+    let mut session = Session::start("maker");
+    let work = session.place.project.clone();
+    until(LIMIT, "what appeared is moved aside", || {
+        let moved = work.join(".envrc.refused-by-pinfold").exists() && !work.join(".envrc").exists();
+        moved.then_some(())
+    });
+    session.terminal.write(b"q");
+    let record = session.has_ended(7, "exited");
+    let shown = session.terminal.text();
+    for (name, count) in [
+        (".envrc was made inside", 1),
+        ("package.json before you use it", 1),
+        ("notes", 0),
+    ] {
+        assert_eq!(shown.matches(name).count(), count, "{name}: {shown}");
+    }
+    assert!(
+        record["changes"]["refused"][0]["path"]
+            .as_str()
+            .is_some_and(|path| path.ends_with("/.envrc"))
+    );
+    let name = record["sessionName"].as_str().unwrap();
+    let said = session.place.pinfold(["info", name, "--changes"]);
+    assert!(
+        said.stdout.contains("package.json") && said.stdout.contains(".envrc.refused-by-pinfold"),
+        "{}",
+        said.stdout
+    );
+    let said = session.place.pinfold(["info", name, "--changes", "--json"]);
+    assert!(said.stdout.contains("\"refused\""), "{}", said.stdout);
+}

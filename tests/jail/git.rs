@@ -104,3 +104,72 @@ fn a_repository_with_worktree_settings_works() {
         "git status --porcelain; echo x > y; git add y; git commit -qm y",
     );
 }
+
+#[test]
+fn a_checkout_can_be_made_and_removed() {
+    let place = repository();
+    let script = "
+git worktree add -q -b topic trees/topic; cd trees/topic; echo x > new; git add new; git commit -qm there; cd ../..
+git log -1 --format=%s topic; git worktree list | wc -l; git pack-refs --all; git gc -q; git fsck > /dev/null 2>&1
+git worktree remove --force trees/topic; git worktree list | wc -l";
+    assert_eq!(inside(&place, &[], script), "there\n2\n1\n");
+    assert_eq!(git(&place, &["log", "-1", "--format=%s", "topic"]), "there\n");
+}
+
+#[test]
+fn a_sparse_checkout_that_is_configured_can_be_changed() {
+    let place = repository();
+    for folder in ["one", "two"] {
+        std::fs::create_dir(place.work.join(folder)).unwrap();
+        std::fs::write(place.work.join(folder).join("x"), "").unwrap();
+    }
+    git(&place, &["add", "one", "two"]);
+    git(&place, &["commit", "-q", "-m", "folders"]);
+    git(&place, &["sparse-checkout", "set", "one"]);
+    let script =
+        "echo two > .git/info/sparse-checkout; git read-tree -mu HEAD 2>/dev/null || true; git status -s -uno; ls";
+    let out = inside(&place, &[], script);
+    assert!(!out.contains("one"), "{out}");
+    assert_eq!(
+        inside(
+            &place,
+            &[],
+            "git sparse-checkout list > /dev/null; git status -s -uno; echo fine"
+        ),
+        "fine\n"
+    );
+}
+
+#[test]
+fn what_changes_the_configuration_fails_and_the_reason_is_told_after_exit() {
+    for script in [
+        "git config user.name Eve",
+        "git remote add origin https://code.example/x",
+        "git branch -q topic; git branch -q --set-upstream-to=main topic",
+        "git config --unset core.bare",
+        "git clone -q . copy; git -c protocol.file.allow=always submodule --quiet add ./copy sub",
+        "git init -q --bare copy.git; git push -q -u ./copy.git main",
+    ] {
+        let place = repository();
+        let ended = finish(&mut place.sh(&[], &format!("git config --list > /dev/null || exit 50; {script}")));
+        assert!(!matches!(ended.code(), 50), "{script}");
+        let told = ended.err();
+        let lines: Vec<_> = told.lines().filter(|line| line.contains("tried to change")).collect();
+        assert_eq!(lines.len(), 1, "{script}: {told}");
+        assert!(
+            lines[0].contains(".git/config") && lines[0].contains("outside"),
+            "{script}: {told}"
+        );
+        // The control: outside the same goes through, and nobody explains anything.
+        let control = finish(place.command("sh").args(["-c", script]));
+        assert!(!control.err().contains("tried to change"), "{script}");
+    }
+}
+
+#[test]
+fn reading_and_committing_explains_nothing() {
+    let place = repository();
+    let script =
+        format!("{PRELUDE}git status; git log; echo x > y; git add y; git commit -qm y; git config --get core.bare");
+    assert_eq!(finish(&mut place.sh(&[], &script)).expect(0).err(), "");
+}

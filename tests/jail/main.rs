@@ -2,14 +2,17 @@
 //! its opposite. Run as root and as an ordinary user (`bin/run.sh test` does both).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
+mod absent;
 mod broker;
 mod crowds;
 mod datagrams;
 mod environment;
 mod evidence;
+mod executed;
 mod files;
 mod ghosts;
 mod git;
+mod git_surface;
 mod harness;
 mod intruder;
 mod kernel;
@@ -23,6 +26,7 @@ mod profiles;
 mod protected;
 mod races;
 mod refusal;
+mod replaced;
 mod sockets;
 mod suspend;
 mod terminal;

@@ -18,7 +18,7 @@ pub use error::ProfileError;
 pub use schema::{reference, schema};
 pub use shipped::shipped_names;
 
-use super::frozen::{Access, Datagrams, Limits, Note, Origin, Promise};
+use super::frozen::{Access, Appearing, Datagrams, Limits, Note, Origin, Promise};
 use crate::base::Port;
 
 /// What the profile gives of the workspace root.
@@ -44,6 +44,13 @@ pub enum Shape {
     Any,
     /// `*_file` keys: never a folder.
     File,
+}
+
+/// A protected path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guarded {
+    pub entry: Entry,
+    pub appearing: Appearing,
 }
 
 /// A granted path.
@@ -138,9 +145,11 @@ pub struct Profile {
     /// Bytes of a scratch folder that names no size.
     pub scratch_size: Option<u64>,
     /// Relative to the workspace root; the reason is the origin's `why`.
-    pub protected: Vec<Entry>,
+    pub protected: Vec<Guarded>,
     /// Relative to the common git folder of a linked worktree.
     pub common_writable: Vec<Entry>,
+    /// Keys of git's configuration whose values name programs that git starts by itself; `*` stands for any subsection.
+    pub git_programs: Vec<Entry>,
     pub limits: Limits,
     /// Promises that a launch may go without.
     pub allow_missing: Vec<(Promise, Origin)>,
@@ -187,6 +196,7 @@ impl Profile {
             scratch_size: self.scratch_size.or(base.scratch_size),
             protected: join(base.protected, self.protected),
             common_writable: join(base.common_writable, self.common_writable),
+            git_programs: join(base.git_programs, self.git_programs),
             limits: Limits {
                 memory: self.limits.memory.or(base.limits.memory),
                 cpu: self.limits.cpu.or(base.limits.cpu),

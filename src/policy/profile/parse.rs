@@ -4,8 +4,8 @@ use super::keys::{Keys, Known};
 use super::listed::{mount, scratch, services, set_vars};
 use super::reader::Reader;
 use super::strict::value;
-use super::{Grant, Profile, ProfileError, Shape, Sockets, WorkdirAccess};
-use crate::policy::frozen::{Access, Datagrams, Note, Promise, Topic};
+use super::{Grant, Guarded, Profile, ProfileError, Shape, Sockets, WorkdirAccess};
+use crate::policy::frozen::{Access, Appearing, Datagrams, Note, Promise, Topic};
 use serde_json::Value;
 use std::path::Path;
 
@@ -136,7 +136,8 @@ fn take(name: &str, reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), Prof
         "pinfold.scratch" => profile.scratch = reader.list()?.iter().map(scratch).collect::<Result<_, _>>()?,
         "pinfold.scratch_size" => profile.scratch_size = Some(reader.bytes()?),
         "pinfold.mounts" => profile.mounts = reader.list()?.iter().map(mount).collect::<Result<_, _>>()?,
-        "pinfold.protected" => profile.protected = reader.entries("reason")?,
+        "pinfold.protected" => profile.protected = reader.list()?.iter().map(guarded).collect::<Result<_, _>>()?,
+        "pinfold.git.programs" => profile.git_programs = reader.entries("name")?,
         "pinfold.git.common_writable" => profile.common_writable = reader.entries("path")?,
         "pinfold.limits.memory" => profile.limits.memory = Some(reader.bytes()?),
         "pinfold.limits.cpu" => profile.limits.cpu = Some(reader.processors()?),
@@ -193,6 +194,22 @@ fn readable_too(reader: &Reader<'_>, profile: &mut Profile) {
         text: "what may be written can also be read".to_owned(),
         origin: reader.origin(None),
     });
+}
+
+/// A protected path: `absent` says what happens to something that appears there, `refused` unless written.
+fn guarded(reader: &Reader<'_>) -> Result<Guarded, ProfileError> {
+    let absent = reader.value.get("absent").map(|value| {
+        let absent = reader.at(format!("{}.absent", reader.key), value);
+        match value.as_str() {
+            Some("refused") => Ok(Appearing::Refused),
+            Some("reported") => Ok(Appearing::Reported),
+            _ => Err(absent.wrong("`refused` or `reported`")),
+        }
+    });
+    Ok(Guarded {
+        entry: reader.entry("reason")?,
+        appearing: absent.transpose()?.unwrap_or(Appearing::Refused),
+    })
 }
 
 fn sockets(reader: &Reader<'_>, profile: &mut Profile, which: Sockets) -> Result<(), ProfileError> {

@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn entry(&self, kind: &str) -> Result<Entry, ProfileError> {
+    pub fn entry(&self, kind: &str) -> Result<Entry, ProfileError> {
         if self.value.is_string() {
             return Ok(Entry {
                 text: self.text()?.to_owned(),

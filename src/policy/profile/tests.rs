@@ -24,13 +24,14 @@ fn every_shipped_profile_loads_and_gives_a_reason_for_each_entry() {
         let grants = profile.grants.iter().map(|grant| &grant.entry);
         let lists = [
             &profile.system,
-            &profile.protected,
             &profile.allow_vars,
             &profile.deny_vars,
             &profile.allow_domains,
+            &profile.git_programs,
             &profile.deny,
         ];
-        for entry in grants.chain(lists.into_iter().flatten()) {
+        let protected = profile.protected.iter().map(|guarded| &guarded.entry);
+        for entry in grants.chain(protected).chain(lists.into_iter().flatten()) {
             assert!(
                 entry.origin.why.is_some(),
                 "{name}: {} ({})",

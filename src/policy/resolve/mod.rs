@@ -5,6 +5,8 @@ mod draft;
 mod environment;
 mod error;
 mod git;
+mod git_config;
+mod git_surface;
 mod mounts;
 mod network;
 mod places;
@@ -21,7 +23,7 @@ pub use prepare::{Preparation, preparations};
 pub use request::{CommandGrant, EnvWish, Request};
 pub use root::{workspace_folder, workspace_root};
 
-use super::frozen::{Access, Datagrams, FileKind, Origin, Policy, Promise};
+use super::frozen::{Access, Appearing, Datagrams, FileKind, Origin, Policy, Promise};
 use super::host::{Host, HostKind};
 use super::profile::{Profile, WorkdirAccess};
 use super::remembered::Remembered;
@@ -65,17 +67,13 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     }
     if let Some(program) = &request.own_program {
         let origin = Origin::built_in("own program", "Pinfold itself");
-        protection.entry(&AbsPath::root(), program, &origin);
+        protection.entry(&AbsPath::root(), program, &origin, Appearing::Refused);
     }
     protection.narrowed();
     let protected = protection.finish();
     let mut notes = profile.notes.clone();
     let environment = environment::resolve(profile, request, host, &variables, &mut notes)?;
     let network = network::resolve(profile, request, &mut notes)?;
-    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
-    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
-    weakened.sort();
-    weakened.dedup();
     notes.append(&mut draft.notes);
     let workdir = workdir(request, &draft, root.as_ref().map(|(root, _)| root), host);
     Ok(Policy {
@@ -92,7 +90,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         datagrams: profile.unix_datagrams.unwrap_or(Datagrams::Refused),
         environment,
         limits: profile.limits.clone(),
-        weakened,
+        weakened: weakened(profile, request),
         notes,
     })
 }
@@ -104,6 +102,15 @@ pub fn check_workspace(request: &Request, host: &dyn Host) -> Result<(), Resolve
         Some(root) => root::check_root(root, &breadth, host).map(drop),
         None => Ok(()),
     }
+}
+
+/// The promises that the launch may go without, by the profile or the request.
+fn weakened(profile: &Profile, request: &Request) -> Vec<Promise> {
+    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
+    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
+    weakened.sort();
+    weakened.dedup();
+    weakened
 }
 
 /// The checked root and what is given of it; nothing when the profile or the request has none.

@@ -1,11 +1,11 @@
 //! Protected paths: what stands in a writable bind and is later executed or trusted by the host.
 
 use super::draft::Draft;
-use super::git::{GitFolder, hooks_path};
+use super::git::GitFolder;
 use crate::base::AbsPath;
-use crate::policy::frozen::{Access, Bind, FileKind, Origin, Protected, Topic};
+use crate::policy::frozen::{Access, Appearing, Bind, FileKind, Origin, Protected, Topic};
 use crate::policy::host::{Host, HostKind};
-use crate::policy::profile::Profile;
+use crate::policy::profile::{Guarded, Profile};
 use crate::policy::walk::walk;
 use std::path::Path;
 
@@ -19,49 +19,14 @@ pub(super) struct Protection<'a> {
 impl Protection<'_> {
     /// Everything of the profile below the root, and what git's own files name.
     pub fn fill(&mut self, profile: &Profile, root: &AbsPath, git: &GitFolder) {
-        for entry in &profile.protected {
-            self.entry(root, Path::new(&entry.text), &entry.origin);
+        for Guarded { entry, appearing } in &profile.protected {
+            let path = Path::new(&entry.text);
+            // Where there is no repository, `git init` is ordinary work.
+            let is_new = *git == GitFolder::Absent && path.starts_with(".git");
+            let appearing = if is_new { Appearing::Reported } else { *appearing };
+            self.entry(root, path, &entry.origin, appearing);
         }
         self.git(profile, root, git);
-    }
-
-    fn git(&mut self, profile: &Profile, root: &AbsPath, git: &GitFolder) {
-        let pointer = Origin::built_in(
-            "git",
-            "git on the host takes its configuration and hooks from where it points",
-        );
-        let configs = |folders: &[&AbsPath]| -> Vec<AbsPath> {
-            let names = ["config", "config.worktree"];
-            folders
-                .iter()
-                .flat_map(|folder| names.iter().filter_map(|name| folder.join(name).ok()))
-                .collect()
-        };
-        let configs = match git {
-            GitFolder::Own(folder) => configs(&[folder]),
-            GitFolder::Inside(folder) => {
-                self.entry(root, Path::new(".git"), &pointer);
-                // What stands under `.git/` elsewhere stands here.
-                for entry in &profile.protected {
-                    if let Ok(below) = Path::new(&entry.text).strip_prefix(".git") {
-                        self.entry(folder, below, &entry.origin);
-                    }
-                }
-                configs(&[folder])
-            }
-            GitFolder::Linked { folder, common } => {
-                self.entry(root, Path::new(".git"), &pointer);
-                for name in ["commondir", "gitdir", "config.worktree"] {
-                    self.entry(folder, Path::new(name), &pointer);
-                }
-                configs(&[common, folder])
-            }
-            GitFolder::Absent | GitFolder::Foreign(_) => Vec::new(),
-        };
-        if let Some(hooks) = hooks_path(&configs, root, self.host.home().as_deref(), self.host) {
-            let origin = Origin::built_in("git core.hooksPath", "git on the host runs these programs");
-            self.entry(root, &hooks, &origin);
-        }
     }
 
     /// Read-only grants inside writable ones.
@@ -71,13 +36,13 @@ impl Protection<'_> {
                 .why
                 .clone()
                 .unwrap_or_else(|| format!("granted read-only by {}", origin.key));
-            self.hold(path, Some(kind), reason, &origin);
+            self.hold(path, Some(kind), (reason, Appearing::Refused), &origin);
         }
     }
 
-    /// One path, relative to `base`. A link on the way cannot be a mount point: it is reported after exit if it
-    /// changes, and what it leads to is held.
-    pub fn entry(&mut self, base: &AbsPath, below: &Path, origin: &Origin) {
+    /// One path, relative to `base`. A link on the way cannot be a mount point: it is put back if it changes, and what
+    /// it leads to is held.
+    pub fn entry(&mut self, base: &AbsPath, below: &Path, origin: &Origin, appearing: Appearing) {
         let written = base.as_path().join(below);
         let reason = origin
             .why
@@ -86,7 +51,7 @@ impl Protection<'_> {
         match walk(&written, self.host) {
             Ok(walked) => {
                 for link in walked.links {
-                    self.hold(link.at, Some(FileKind::Link), reason.clone(), origin);
+                    self.hold(link.at, Some(FileKind::Link), (reason.clone(), appearing), origin);
                 }
                 let kind = walked.kind.map(|kind| match kind {
                     HostKind::Dir => FileKind::Dir,
@@ -94,7 +59,7 @@ impl Protection<'_> {
                     HostKind::Device => FileKind::Device,
                     HostKind::File | HostKind::Link | HostKind::Other => FileKind::File,
                 });
-                self.hold(walked.path, kind, reason, origin);
+                self.hold(walked.path, kind, (reason, appearing), origin);
             }
             Err(error) => self.draft.note(
                 Topic::Differs,
@@ -106,7 +71,8 @@ impl Protection<'_> {
     }
 
     /// Adds the path if it lies in something writable.
-    fn hold(&mut self, path: AbsPath, kind: Option<FileKind>, reason: String, origin: &Origin) {
+    fn hold(&mut self, path: AbsPath, kind: Option<FileKind>, what: (String, Appearing), origin: &Origin) {
+        let (reason, appearing) = what;
         let depth = |bind: &&Bind| bind.target.as_path().components().count();
         let around = self
             .draft
@@ -137,6 +103,7 @@ impl Protection<'_> {
         self.found.push(Protected {
             path,
             kind,
+            appearing,
             pins,
             reason,
         });
@@ -144,7 +111,8 @@ impl Protection<'_> {
 
     /// Sorted by path; what lies in a protected folder is protected with it.
     pub fn finish(mut self) -> Vec<Protected> {
-        self.found.sort_by(|a, b| a.path.cmp(&b.path));
+        self.found
+            .sort_by(|a, b| (&a.path, a.appearing).cmp(&(&b.path, b.appearing)));
         self.found.dedup_by(|later, first| later.path == first.path);
         let held: Vec<AbsPath> = self
             .found

@@ -119,7 +119,7 @@ pub(super) fn grant_root(places: &mut Places<'_>, profile: &Profile, root: &AbsP
             text,
             &origin(".git", "nothing is widened by a pointer"),
         ),
-        GitFolder::Own(_) | GitFolder::Inside(_) | GitFolder::Absent => {}
+        GitFolder::Own(_) | GitFolder::Inside(_) | GitFolder::Bare(_) | GitFolder::Absent => {}
     }
     git
 }

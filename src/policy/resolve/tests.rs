@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::{Explain as _, Kind, Port};
-use crate::policy::frozen::{Bind, Protected, Topic};
+use crate::policy::frozen::{Appearing, Bind, Protected, Topic};
 use crate::policy::memory::MemoryHost;
 use crate::policy::{Question, explain, load, why};
 use std::ffi::OsString;

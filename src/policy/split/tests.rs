@@ -1,7 +1,7 @@
 //! Pieces of grants on an in-memory host.
 
 use super::*;
-use crate::policy::frozen::{Origin, Protected};
+use crate::policy::frozen::{Appearing, Origin, Protected};
 use crate::policy::memory::MemoryHost;
 use crate::policy::{Request, load, resolve};
 use std::path::PathBuf;
@@ -33,6 +33,7 @@ fn policy(binds: &[(&str, FileKind, Access)], masked: &[&str], protected: &[(&st
         .map(|(path, kind)| Protected {
             path: abs(path),
             kind: *kind,
+            appearing: Appearing::Refused,
             pins: Vec::new(),
             reason: String::new(),
         })

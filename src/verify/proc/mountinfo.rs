@@ -39,6 +39,12 @@ pub fn mount_points() -> Reading<Vec<PathBuf>> {
     Ok(mounts.into_iter().map(|mount| mount.target).collect())
 }
 
+/// What is mounted in the view of another process, in the kernel's order.
+pub fn mounts_of(pid: i32) -> Reading<Vec<Mount>> {
+    let pid = crate::base::Pid::new(pid).ok_or(ReadError::Malformed("pid"))?;
+    parse(&Entry::open(pid)?.read("mountinfo")?)
+}
+
 /// Reads the file's bytes; a line that is not understood is an error, since it might be the one that matters.
 pub fn parse(bytes: &[u8]) -> Reading<Vec<Mount>> {
     let lines = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty());

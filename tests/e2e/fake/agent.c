@@ -39,6 +39,12 @@ static void stray(void) {
     for (;;) pause();
 }
 
+/* What a tool makes: a file that the host would run, one that it may, and one that says nothing. */
+static void make(const char *path) {
+    FILE *file = fopen(path, "w");
+    if (file) fputs("{}\n", file), fclose(file);
+}
+
 static int serve(int port) {
     int on = 1, s = socket(AF_INET, SOCK_STREAM, 0);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((unsigned short)port)};
@@ -47,6 +53,7 @@ static int serve(int port) {
     if (is("deaf"))
         for (;;) pause();
     if (is("stray")) stray();
+    if (is("maker")) make(".envrc"), make("package.json"), make("notes");
     if (is("stubborn")) signal(SIGTERM, SIG_IGN);
     setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(s, (struct sockaddr *)&at, sizeof at) || listen(s, is("full") ? 0 : 64)) return perror("listen"), 1;

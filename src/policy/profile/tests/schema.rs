@@ -145,7 +145,10 @@ fn examples(kind: &str) -> (Value, Value) {
             json!([{"why": "w"}]),
         ),
         "ports" => (json!([80, {"port": 81, "why": "w"}]), json!([0])),
-        "protected" => (json!(["a", {"path": "b", "reason": "r"}]), json!("a")),
+        "protected" => (
+            json!(["a", {"path": "b", "reason": "r"}, {"path": "c", "absent": "reported"}, {"path": "d", "absent": "refused"}]),
+            json!([{"path": "b", "absent": "allowed"}]),
+        ),
         "promises" => (json!(["P5", "network"]), json!(["P8"])),
         "scratch_list" => (
             json!([{"at": "/x", "size": "1G", "shared": true}]),

@@ -222,3 +222,65 @@ fn protects_the_program_itself_in_its_own_workspace() {
         2
     );
 }
+
+#[test]
+fn where_no_repository_is_making_one_is_ordinary_work_and_only_told() {
+    let appearing = |host: &MemoryHost, path: &str| {
+        let policy = rooted(host, ROOT).unwrap();
+        let found = protected(&policy, path).map(|one| (one.kind, one.appearing));
+        found.unwrap()
+    };
+    let without = MemoryHost::debian().without("/home/ann/p/.git");
+    let hooks = "/home/ann/p/.git/hooks";
+    assert_eq!(appearing(&without, hooks), (None, Appearing::Reported));
+    assert_eq!(appearing(&without, "/home/ann/p/.envrc"), (None, Appearing::Refused));
+    assert_eq!(
+        appearing(&without, "/home/ann/p/.tool-versions"),
+        (None, Appearing::Reported)
+    );
+    let no_hooks = MemoryHost::debian().without(hooks);
+    assert_eq!(appearing(&no_hooks, hooks), (None, Appearing::Refused));
+}
+
+#[test]
+fn submodules_are_found_below_the_modules_folder_whatever_their_names_and_up_to_a_bound() {
+    let module = |host: MemoryHost, name: &str| {
+        let at = format!("/home/ann/p/.git/modules/{name}");
+        host.file(&format!("{at}/HEAD"), "")
+            .file(
+                &format!("{at}/config"),
+                "[core]\nworktree = ../../../x\nhooksPath = tools\n",
+            )
+            .dir(&format!("{at}/objects"))
+            .dir(&format!("{at}/refs"))
+    };
+    let host = ["a", "lib/deep/b", "a/modules/inner"]
+        .into_iter()
+        .fold(MemoryHost::debian(), module);
+    let policy = rooted(&host, ROOT).unwrap();
+    for name in ["a", "lib/deep/b", "a/modules/inner"] {
+        let config = format!("/home/ann/p/.git/modules/{name}/config");
+        assert!(
+            protected(&policy, &config).is_some_and(|one| one.kind.is_some()),
+            "{name}"
+        );
+        let hooks = format!("/home/ann/p/.git/modules/{name}/hooks");
+        assert!(
+            protected(&policy, &hooks).is_some_and(|one| one.kind.is_none()),
+            "{name}"
+        );
+    }
+    let many = (0..100).fold(MemoryHost::debian(), |host, number| module(host, &format!("m{number}")));
+    let policy = rooted(&many, ROOT).unwrap();
+    let configs = policy
+        .protected
+        .iter()
+        .filter(|one| one.path.to_string().ends_with("/config"));
+    assert_eq!(configs.count(), 65);
+    assert!(
+        policy
+            .notes
+            .iter()
+            .any(|note| note.text.contains("beyond the first 64"))
+    );
+}
