@@ -4,7 +4,7 @@ use super::Outcome;
 use super::args::Bridge;
 use super::changes::warn;
 use super::output::{fail, tell};
-use super::run::warnings;
+use super::run::{promises, warnings};
 use super::status::{Wraps, of_failure};
 use super::why_last::hint;
 use crate::base::text::visible;
@@ -84,6 +84,7 @@ pub fn progress(step: Progress<'_>) {
                 "pinfold: {root} is granted; {protected} places in it are protected"
             ));
             warnings(server);
+            promises(server);
         }
         Progress::ServerPassed(report) => {
             let (checks, took) = (report.checks.len(), report.took_ms);

@@ -91,6 +91,14 @@ pub fn stop(args: Select) -> Outcome {
     Ok(ExitCode::from(u8::from(!ended)))
 }
 
+/// Where the joined port is.
+fn place(record: &Record) -> &'static str {
+    match record.mode.as_deref() {
+        Some("reduced") => "on this machine's loopback, behind the launch's own password",
+        _ => "in the two sandboxes only",
+    }
+}
+
 /// What is known, a row each; what is not known has no row.
 fn lines(record: &Record) -> Vec<String> {
     let path = |path: &Option<AbsPath>| path.as_ref().map(|path| visible(path.as_path()));
@@ -109,11 +117,9 @@ fn lines(record: &Record) -> Vec<String> {
         ("agent", Some(format!("{} {version}", record.agent))),
         ("folder", Some(visible(record.local_path.as_path()))),
         ("profiles", Some(format!("server {}, client {client}", record.profile))),
+        ("mode", record.mode.as_deref().map(visible)),
         ("verified", Some(verification(record))),
-        (
-            "port",
-            record.port.map(|port| format!("{port}, in the two sandboxes only")),
-        ),
+        ("port", record.port.map(|port| format!("{port}, {}", place(record)))),
         (
             "bridge",
             record.bridge.as_ref().map(|bridge| format!("process {}", bridge.pid)),

@@ -7,9 +7,10 @@ use super::output::{say, say_json, tell};
 use super::why_last::hint;
 use crate::base::text::visible;
 use crate::base::{Explain, Kind};
+use crate::launch::enclose::missing;
 use crate::launch::run::{Progress, dry_run, line, run_name};
 use crate::launch::{Setting, Wish};
-use crate::policy::{Policy, Topic, explain};
+use crate::policy::{Policy, Promise, Topic, explain};
 use crate::sandbox::{Exit, describe};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -45,7 +46,10 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         match &progress {
             Progress::Resolved(policy) => warnings(policy),
             Progress::Changed(changes, name) => warn(changes, name),
-            Progress::Held { launch, .. } => launched = Some(run_name(launch)),
+            Progress::Held { launch, policy, .. } => {
+                launched = Some(run_name(launch));
+                promises(policy);
+            }
             _ => {}
         }
         if let Some(status) = status.as_mut() {
@@ -94,7 +98,7 @@ fn open(fd: i32) -> Result<File, StatusFd> {
         .map_err(|_| StatusFd(fd))
 }
 
-/// What a person should know before a launch runs, from the policy; and that a promise that may be missing is not.
+/// What a person should know before a launch runs, from the policy.
 pub fn warnings(policy: &Policy) {
     for note in policy.notes.iter().filter(|note| note.topic == Topic::Warning) {
         tell(format_args!(
@@ -103,7 +107,22 @@ pub fn warnings(policy: &Policy) {
             visible(&note.text)
         ));
     }
-    for promise in &policy.weakened {
+}
+
+/// What a promise that may be missing came to, in the mode that is in force.
+pub fn promises(policy: &Policy) {
+    let missing = missing(policy);
+    for (promise, why) in &missing {
+        tell(format_args!(
+            "pinfold: reduced mode, without {}: {why}",
+            promise.full_name()
+        ));
+    }
+    let kept = policy
+        .weakened
+        .iter()
+        .filter(|kept| !missing.iter().any(|(promise, _)| promise == *kept));
+    for promise in kept {
         tell(format_args!(
             "pinfold: {} may be missing, and is not: all of it is enforced here",
             promise.full_name()
@@ -134,8 +153,14 @@ fn event(progress: &Progress<'_>) -> serde_json::Value {
             first,
             command,
             given,
+            policy,
         } => {
-            json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command, "given": given})
+            let missing = missing(policy).into_iter().map(|(promise, _)| promise);
+            let missing: Vec<Promise> = missing.collect();
+            json!({
+                "event": "held", "launch": launch.as_str(), "first": first, "command": command, "given": given,
+                "mode": policy.mode(), "missing": missing,
+            })
         }
         Progress::Verified(report) => json!({"event": "verified", "report": report}),
         Progress::Released => json!({"event": "released"}),

@@ -4,7 +4,7 @@ use super::Outcome;
 use super::args::Shell;
 use super::changes::warn;
 use super::list::store;
-use super::run::{passed_on, warnings};
+use super::run::{passed_on, promises, warnings};
 use crate::base::LaunchId;
 use crate::launch::Setting;
 use crate::launch::begin::recorded_policy;
@@ -39,6 +39,7 @@ pub fn run(args: Shell) -> Outcome {
         &setting,
         &mut |progress| match progress {
             Progress::Resolved(policy) => warnings(policy),
+            Progress::Held { policy, .. } => promises(policy),
             Progress::Changed(changes, name) => warn(changes, name),
             _ => {}
         },

@@ -95,7 +95,7 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
         mut jailed,
         policy,
         room: _room,
-    } = enclose(&launch, policy, order, setting)?;
+    } = enclose(launch.as_str(), policy, order, setting)?;
     // Our own copy would keep the output open.
     drop(streams);
     let mut mediation = Mediation::new(None);

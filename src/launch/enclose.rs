@@ -3,8 +3,8 @@
 
 use super::Setting;
 use super::room::{Room, RoomError};
-use crate::base::{Explain, Fault, Kind, LaunchId};
-use crate::policy::{Policy, Promise, ReduceError, lost, reduce};
+use crate::base::{Explain, Fault, Kind};
+use crate::policy::{Mode, Policy, Promise, ReduceError, lost, reduce};
 use crate::sandbox::{Jailed, Order, SpawnError, spawn};
 use crate::sys::support::landlock_abi;
 
@@ -15,6 +15,21 @@ pub struct Enclosed {
     pub policy: Policy,
     /// Goes with the launch.
     pub room: Option<Room>,
+}
+
+/// What is missing in this mode, with the reason.
+pub fn missing(policy: &Policy) -> Vec<(Promise, &'static str)> {
+    match policy.mode() {
+        Mode::Full => Vec::new(),
+        Mode::Reduced => {
+            let mut missing = lost(landlock_abi().unwrap_or(0));
+            if policy.weakened.contains(&Promise::Protected) {
+                let why = "the workspace is one grant, so that files can be made beside protected ones";
+                missing.push((Promise::Protected, why));
+            }
+            missing
+        }
+    }
 }
 
 /// There are no namespaces here, and without them a promise has no enforcer.
@@ -94,9 +109,9 @@ impl EncloseError {
     }
 }
 
-/// Makes the sandbox and holds the command at its gate. The caller has one thread.
+/// Makes the sandbox and holds the command at its gate. `name` is the sandbox's own. The caller has one thread.
 pub fn enclose<E: Into<Fault>>(
-    launch: &LaunchId,
+    name: &str,
     policy: &Policy,
     order: impl Fn(&Policy) -> Result<Order, E>,
     setting: &Setting,
@@ -114,7 +129,7 @@ pub fn enclose<E: Into<Fault>>(
         Err(error) => return Err(error.into()),
     };
     accept(full, policy)?;
-    let room = Room::make(&setting.dirs.state, launch)?;
+    let room = Room::make(&setting.dirs.state, name)?;
     let reduced = reduce(policy, room.at(), &setting.host)?;
     room.furnish(&reduced.furniture)?;
     let jailed = spawn(&reduced.policy, order(&reduced.policy)?)?;

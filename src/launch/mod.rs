@@ -8,7 +8,7 @@ pub mod changes;
 pub mod control;
 pub mod denials;
 pub mod doctor;
-mod enclose;
+pub mod enclose;
 mod heal;
 mod interrupted;
 mod mediation;

@@ -13,6 +13,7 @@ use nix::sys::stat::Mode;
 use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -167,9 +168,14 @@ impl Pair {
 
 /// A port that nothing in the two sandboxes has. Only what a person asks for by number can be in the way there.
 fn fresh_port(wish: &SessionWish) -> Result<Port, PairError> {
-    let taken = |port: &Port| wish.wish.open_ports.contains(port) || wish.wish.listen_ports.contains(port);
+    // Without a network of its own the server listens on this machine's loopback.
+    let free = |port: &Port| TcpListener::bind((Ipv4Addr::LOCALHOST, port.get())).is_ok();
+    let asked = |port: &Port| wish.wish.open_ports.contains(port) || wish.wish.listen_ports.contains(port);
     let tries = std::iter::repeat_with(|| Port::new(rand::rng().random_range(PORTS))).take(TRIES);
-    tries.flatten().find(|port| !taken(port)).ok_or(PairError::NoPort)
+    tries
+        .flatten()
+        .find(|port| !asked(port) && free(port))
+        .ok_or(PairError::NoPort)
 }
 
 /// The policy that a server would have, for checks before a pane is opened, for `shell` and for `doctor`.

@@ -2,11 +2,13 @@
 
 use super::attendance::OnFailure;
 use super::changes::Changes;
+use super::enclose::missing;
 use super::pair::Pair;
 use super::session::{Ended, Logs};
 use super::watch::Round;
 use crate::agent::Ready;
 use crate::base::{Fault, ProcessRecord, Timestamp};
+use crate::policy::{Mode, Policy, Promise};
 use crate::sandbox::Facts;
 use crate::state::{Claim, Lifecycle, Record, Side, StateError, Timings};
 use crate::verify::{Namespaces, Report};
@@ -19,11 +21,26 @@ const SANDBOXES: [&str; 2] = ["server", "client"];
 /// round would be a write a second.
 const AGE: Duration = Duration::from_secs(10);
 
-/// Promises that the person gave up by name: with `--on-failure warn`, that a launch ends with a failed verification.
-pub fn weakened(on_failure: OnFailure) -> Vec<String> {
-    match on_failure {
-        OnFailure::Stop => Vec::new(),
-        OnFailure::Warn => vec!["P8 verified first".into()],
+/// The mode, and the promises that the launch goes without: those that this mode cannot keep, and with `--on-failure warn`
+/// that it ends with a failed verification.
+pub fn record_mode(record: &mut Record, policy: &Policy, on_failure: OnFailure) {
+    let mode = match policy.mode() {
+        Mode::Full => "full",
+        Mode::Reduced => "reduced",
+    };
+    let failure = match on_failure {
+        OnFailure::Stop => None,
+        OnFailure::Warn => Some(Promise::Verified),
+    };
+    let missing = missing(policy).into_iter().map(|(promise, _)| promise);
+    let mut all: Vec<Promise> = missing.chain(failure).collect();
+    all.dedup();
+    record.mode = Some(mode.into());
+    record.weakened = all.into_iter().map(|promise| promise.full_name().to_owned()).collect();
+    if policy.mode() == Mode::Reduced {
+        // The machine's own says nothing about the sandbox.
+        let sides = [&mut record.server, &mut record.client];
+        sides.into_iter().flatten().for_each(|side| side.pid_namespace = None);
     }
 }
 
@@ -35,7 +52,6 @@ pub fn record_start(record: &mut Record, pair: &Pair, logs: &Logs, [server, clie
     record.client = side(client);
     record.server_log = Some(logs.server_path.clone());
     record.network_log = Some(logs.network.clone());
-    record.mode = Some("full".into());
     let missing = pair
         .server
         .weakened

@@ -1,7 +1,7 @@
 //! The room of a reduced launch: a folder on disk that stands in for what is private memory in full mode. It goes with
 //! the launch; what a killed one left goes with the next.
 
-use crate::base::{AbsPath, Explain, FileLock, Kind, LaunchId, PathError};
+use crate::base::{AbsPath, Explain, FileLock, Kind, PathError};
 use crate::policy::Furniture;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io;
@@ -34,10 +34,10 @@ impl Explain for RoomError {
 }
 
 impl Room {
-    /// A new empty room of this launch below the state folder.
-    pub fn make(state: &AbsPath, launch: &LaunchId) -> Result<Room, RoomError> {
+    /// A new empty room of this name below the state folder.
+    pub fn make(state: &AbsPath, name: &str) -> Result<Room, RoomError> {
         let rooms = state.as_path().join(ROOMS);
-        let path = rooms.join(launch.as_str());
+        let path = rooms.join(name);
         let failed = |source: io::Error| RoomError {
             path: crate::base::text::visible(&path),
             source,
@@ -90,7 +90,10 @@ fn sweep(rooms: &Path) {
     for entry in std::fs::read_dir(rooms).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_room = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if let (true, Ok(lock)) = (is_room, FileLock::acquire(&path, Duration::ZERO)) {
+        if !is_room {
+            continue;
+        }
+        if let Ok(lock) = FileLock::acquire(&path, Duration::ZERO) {
             let _ = clear(&path);
             let _ = lock.remove();
         }
@@ -149,8 +152,7 @@ mod tests {
     #[test]
     fn holds_what_was_wanted_and_goes_whole() {
         let state = tempfile::tempdir().unwrap();
-        let launch = LaunchId::fresh();
-        let room = Room::make(&at(state.path()), &launch).unwrap();
+        let room = Room::make(&at(state.path()), "one").unwrap();
         let path = room.at().as_path().to_owned();
         let inside = |name: &str| AbsPath::new(path.join(name)).unwrap();
         room.furnish(&[
@@ -175,11 +177,17 @@ mod tests {
     #[test]
     fn a_killed_launchs_room_goes_with_the_next_and_a_live_ones_stays() {
         let state = tempfile::tempdir().unwrap();
-        let live = Room::make(&at(state.path()), &LaunchId::fresh()).unwrap();
+        let live = Room::make(&at(state.path()), "live").unwrap();
         let killed = state.path().join(ROOMS).join("killed");
         std::fs::create_dir_all(killed.join("home")).unwrap();
-        let _next = Room::make(&at(state.path()), &LaunchId::fresh()).unwrap();
+        let _next = Room::make(&at(state.path()), "next").unwrap();
         assert!(!killed.exists());
+        let locks = std::fs::read_dir(state.path().join(ROOMS)).unwrap().flatten();
+        assert_eq!(
+            locks.filter(|entry| entry.path().is_file()).count(),
+            2,
+            "one of each live room"
+        );
         assert!(live.at().as_path().is_dir());
     }
 }

@@ -39,6 +39,8 @@ pub enum Progress<'a> {
         command: i32,
         /// What the kernel gave.
         given: &'a Given,
+        /// What is in force.
+        policy: &'a Policy,
     },
     Verified(&'a Report),
     Released,
@@ -103,12 +105,13 @@ pub fn enclosed(
         mut jailed,
         policy: enforced,
         room: _room,
-    } = enclose(launch, policy, order, setting)?;
+    } = enclose(launch.as_str(), policy, order, setting)?;
     tell(Progress::Held {
         launch,
         first: jailed.facts.first.get(),
         command: jailed.facts.command.get(),
         given: &jailed.facts.given,
+        policy: &enforced,
     });
     let protection = Protection::of(policy, enforced.mode(), &jailed)?;
     let mut mediation = Mediation::new(setting.refused(&run_name(launch)));

@@ -3,21 +3,22 @@
 use super::Setting;
 use super::attendance::{Attendance, Outcome, Unconfined};
 use super::changes::Changes;
+use super::enclose::{Enclosed, enclose};
 use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
 use super::pair::{Pair, SessionWish, client_order, server_order};
 use super::protection::Protection;
 use super::readiness::{Waiting, wait_until_ready};
-use super::record::{Rounds, record_changes, record_running, record_start, reports, weakened};
+use super::record::{Rounds, record_changes, record_mode, record_running, record_start, reports};
 use super::run::{RunError, relay};
 use super::subject::{Terminal, handed_out, subject};
 use super::watch::Watch;
 use crate::agent::Ready;
-use crate::base::{AbsPath, Fault};
+use crate::base::{AbsPath, Fault, Port};
 use crate::policy::Policy;
 use crate::sandbox::door::DoorGone;
 use crate::sandbox::terminal::{Pane, Relay};
-use crate::sandbox::{Exit, Jailed, Running, spawn};
+use crate::sandbox::{Exit, Jailed, Running};
 use crate::state::{Claim, Record, Store};
 use crate::verify::{Listen, NetSubject, Passed, Report, Stage, Subject, held};
 use serde_json::Value;
@@ -61,26 +62,32 @@ pub fn line(
     end_if_asked(&setting.signals)?;
     let logs = Logs::open(store, record)?;
     let outside = published(&pair.server)?;
-    let mut server = spawn(&pair.server, server_order(&pair, &logs.server, inlets(&pair.server))?)?;
-    let protection = Protection::of(&pair.server, pair.server.mode(), &server)?;
-    let mut client = spawn(&pair.client, client_order(&pair, inlets(&pair.client)))?;
+    let name = |side: &str| format!("{}-{side}", record.launch_id);
+    let order = |policy: &Policy| server_order(&pair, &logs.server, inlets(policy));
+    let Enclosed {
+        jailed: mut server,
+        policy: serving,
+        room: _server_room,
+    } = enclose(&name("server"), &pair.server, order, setting)?;
+    let protection = Protection::of(&pair.server, serving.mode(), &server)?;
+    let order = |policy: &Policy| Ok::<_, Fault>(client_order(&pair, inlets(policy)));
+    let Enclosed {
+        jailed: mut client,
+        policy: showing,
+        room: _client_room,
+    } = enclose(&name("client"), &pair.client, order, setting)?;
     claim.update(|record| {
         record_start(record, &pair, &logs, [&server.facts, &client.facts], begun);
-        record.weakened = weakened(wish.on_failure());
+        record_mode(record, &serving, wish.on_failure());
     })?;
-    tell(Progress::Held(&pair.server));
+    tell(Progress::Held(&serving));
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
     let mut mediation = Mediation::new(setting.refused(&record.session_name));
-    mediation.add(
-        &mut server,
-        &pair.server,
-        Some((&record.launch_id, &logs.network)),
-        None,
-    )?;
-    mediation.add(&mut client, &pair.client, None, Some((pair.port, Arc::clone(&door))))?;
+    mediation.add(&mut server, &serving, Some((&record.launch_id, &logs.network)), None)?;
+    mediation.add(&mut client, &showing, None, Some((pair.port, Arc::clone(&door))))?;
     mediation.publish(outside, &door);
     let _traffic = mediation.start()?;
-    let mut expected = server_subject(&server, &pair)?;
+    let mut expected = server_subject(&server, pair.port, &serving)?;
     let passed = held(&expected).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;
     tell(Progress::ServerPassed(passed.report()));
     let young = Watch::start(vec![expected.clone()], protection.healer()).map_err(RunError::NoWatch)?;
@@ -99,7 +106,7 @@ pub fn line(
         port: pair.port,
         stage: Stage::Ready,
     });
-    let subjects = vec![expected, client_subject(&client, &pair)?];
+    let subjects = vec![expected, client_subject(&client, pair.port, &showing)?];
     let (passed, verification) = both_passed(&subjects)?;
     let watch = Watch::start(subjects, protection.healer()).map_err(RunError::NoWatch)?;
     let relay = client.terminal.take().map(relay).transpose()?;
@@ -184,25 +191,25 @@ impl Logs {
     }
 }
 
-fn server_subject(server: &Jailed, pair: &Pair) -> Result<Subject, Fault> {
+fn server_subject(server: &Jailed, port: Port, policy: &Policy) -> Result<Subject, Fault> {
     let network = NetSubject {
         listens: Some(Listen {
-            port: pair.port,
+            port,
             stage: Stage::Starting,
         }),
         handed_out: handed_out(&server.facts),
         ..NetSubject::default()
     };
-    expectation(server, &pair.server, network)
+    expectation(server, policy, network)
 }
 
-fn client_subject(client: &Jailed, pair: &Pair) -> Result<Subject, Fault> {
+fn client_subject(client: &Jailed, port: Port, policy: &Policy) -> Result<Subject, Fault> {
     let network = NetSubject {
-        connects_only: Some(pair.port),
+        connects_only: Some(port),
         handed_out: handed_out(&client.facts),
         ..NetSubject::default()
     };
-    expectation(client, &pair.client, network)
+    expectation(client, policy, network)
 }
 
 /// What the checker holds a held sandbox against.

@@ -78,7 +78,7 @@ pub fn version_of(
         jailed,
         policy,
         room: _room,
-    } = enclose(&launch, &policy, order, setting)?;
+    } = enclose(launch.as_str(), &policy, order, setting)?;
     drop(writer);
     let subject = expectation(&jailed, &policy, NetSubject::default())?;
     let passed = held(&subject).map_err(|report| RunError::NotVerified(Unconfined::of(&report).0))?;

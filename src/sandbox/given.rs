@@ -2,6 +2,8 @@
 
 use super::bounds::Bound;
 use super::layers::{landlock, namespaces};
+use crate::policy::Mode;
+use nix::sched::CloneFlags;
 use serde::{Deserialize, Serialize};
 
 /// The layers of a sandbox, in the words of its record.
@@ -32,7 +34,7 @@ pub struct Landlock {
 
 impl Given {
     /// `whole` is what the command's own process said of its domain.
-    pub(super) fn new(whole: bool, seccomp_filters: u32, limits: Vec<Bound>) -> Given {
+    pub(super) fn new(mode: Mode, whole: bool, seccomp_filters: u32, limits: Vec<Bound>) -> Given {
         let abi = crate::sys::support::landlock_abi().unwrap_or(0);
         let (rights, scopes) = landlock::rights(abi);
         let landlock = Landlock {
@@ -41,7 +43,11 @@ impl Given {
             rights,
             scopes,
         };
-        let namespaces = namespaces::all()
+        let made = match mode {
+            Mode::Full => namespaces::all(),
+            Mode::Reduced => CloneFlags::empty(),
+        };
+        let namespaces = made
             .iter_names()
             .map(|(name, _)| name.trim_start_matches("CLONE_NEW").to_lowercase());
         Given {

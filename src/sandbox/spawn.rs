@@ -95,7 +95,7 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         standard,
         group: leash.group(),
         memory_each: bounds.memory_each,
-        given: Given::new(held.landlock, filters.count(Mediated::Yes), bounds.rows),
+        given: Given::new(policy.mode(), held.landlock, filters.count(Mediated::Yes), bounds.rows),
         ops,
     };
     let inlets = inlets.into_iter().zip(held.inlets).collect();

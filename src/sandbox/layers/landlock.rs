@@ -64,7 +64,7 @@ pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<RulesetSta
         let rights = if is_folder {
             rights
         } else {
-            rights & (AccessFs::from_file(ABI_ASKED) | AccessFs::ResolveUnix)
+            rights & (AccessFs::from_file(ABI_ASKED) | resolve_unix())
         };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(refused)?;
     }
@@ -87,11 +87,21 @@ pub fn rights(abi: u32) -> (Vec<String>, Vec<String>) {
     )
 }
 
+/// The right to connect to a socket file, where the kernel knows it (ABI 9): asked for elsewhere, it would make every domain
+/// look as if something were missing.
+fn resolve_unix() -> BitFlags<AccessFs> {
+    const FIRST: u32 = 9;
+    match crate::sys::support::landlock_abi() {
+        Ok(abi) if abi >= FIRST => AccessFs::ResolveUnix.into(),
+        _ => BitFlags::EMPTY,
+    }
+}
+
 /// What is handled; the ports that may be listened on are the only ones that a rule allows.
 fn ruleset(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(ABI_ASKED) | AccessFs::ResolveUnix)?
+        .handle_access(AccessFs::from_all(ABI_ASKED) | resolve_unix())?
         .scope(Scope::from_all(ABI_ASKED))?;
     if policy.mode() == policy::Mode::Full {
         return ruleset.create();
@@ -140,7 +150,7 @@ fn grants(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
     let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = Vec::new();
     for bind in &policy.binds {
         let rights = match (bind.kind, bind.access) {
-            (FileKind::Socket, _) => all | AccessFs::ResolveUnix,
+            (FileKind::Socket, _) => all | resolve_unix(),
             (_, Access::List) => AccessFs::ReadDir.into(),
             (_, Access::Read) => read,
             (_, Access::ReadWrite) => all,
