@@ -80,6 +80,10 @@ pub fn reduce(policy: &Policy, room: &AbsPath, host: &dyn Host) -> Result<Reduce
     let mut grants = Vec::new();
     for bind in &policy.binds {
         match rooms.place(&bind.target) {
+            // Without a mount nothing can lie over the host's cache: tools begin with one of their own.
+            Some(at) if bind.access == Access::Layered => {
+                furniture.insert(at.clone(), Furniture::Folder(at));
+            }
             Some(at) => {
                 let to = bind.source.as_path().to_owned();
                 furniture.insert(at.clone(), Furniture::Link { at, to });
@@ -89,6 +93,10 @@ pub fn reduce(policy: &Policy, room: &AbsPath, host: &dyn Host) -> Result<Reduce
         }
         let grant = Bind {
             target: bind.source.clone(),
+            access: match bind.access {
+                Access::Layered => Access::Read,
+                access => access,
+            },
             ..bind.clone()
         };
         grants.extend(split(&grant, &carves(policy, &grant), host)?);
@@ -133,7 +141,7 @@ fn carves(policy: &Policy, grant: &Bind) -> Vec<Carve> {
     let lesser = policy
         .binds
         .iter()
-        .filter(|one| writable && one.access == Access::Read && one.source != grant.source);
+        .filter(|one| writable && one.access < Access::ReadWrite && one.source != grant.source);
     let lesser = lesser.map(|one| Carve::readable(one.source.clone()));
     masked
         .chain(protected)

@@ -2,7 +2,9 @@
 
 use super::keys::{Keys, Known};
 use super::reader::Reader;
-use super::{Entry, Grant, Mount, Mounted, Profile, ProfileError, Scratch, SetVariable, Shape, Sockets, WorkdirAccess};
+use super::{
+    Cache, Entry, Grant, Mount, Mounted, Profile, ProfileError, Scratch, SetVariable, Shape, Sockets, WorkdirAccess,
+};
 use crate::policy::frozen::{Access, Note, Topic};
 use serde_json::Value;
 use std::path::Path;
@@ -126,6 +128,8 @@ fn take(reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), ProfileError> {
         "pinfold.scratch" => profile.scratch = reader.list()?.iter().map(scratch).collect::<Result<_, _>>()?,
         "pinfold.scratch_size" => profile.scratch_size = Some(reader.bytes()?),
         "pinfold.mounts" => profile.mounts = reader.list()?.iter().map(mount).collect::<Result<_, _>>()?,
+        "pinfold.caches" => profile.caches = reader.list()?.iter().map(cache).collect::<Result<_, _>>()?,
+        "pinfold.caches_size" => profile.caches_size = Some(reader.bytes()?),
         "pinfold.protected" => profile.protected = reader.entries("reason")?,
         "pinfold.git.common_writable" => profile.common_writable = reader.entries("path")?,
         "pinfold.limits.processes" => profile.limits.processes = Some(reader.number()?),
@@ -238,6 +242,23 @@ fn scratch(reader: &Reader<'_>) -> Result<Scratch, ProfileError> {
             .map(|shared| shared.flag())
             .transpose()?
             .unwrap_or(false),
+    })
+}
+
+fn cache(reader: &Reader<'_>) -> Result<Cache, ProfileError> {
+    let fields = reader.fields("cache")?;
+    let at = fields
+        .get("path")
+        .ok_or_else(|| reader.wrong("an object with `path`"))?;
+    let why = fields.get("why").map(|why| why.text()).transpose()?;
+    let from = fields.get("from").map(|from| from.text()).transpose()?;
+    Ok(Cache {
+        at: Entry {
+            text: at.text()?.to_owned(),
+            optional: true,
+            origin: reader.origin(why.map(str::to_owned)),
+        },
+        from: from.map(str::to_owned),
     })
 }
 

@@ -82,6 +82,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         root: root.map(|(root, _)| root),
         workdir,
         room: None,
+        layer_size: profile.caches_size.unwrap_or(places::SCRATCH),
         binds: draft.binds,
         links: draft.links,
         made: draft.made,

@@ -12,8 +12,8 @@ use crate::policy::walk::{Walked, walk};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a scratch folder when no profile names a size.
-const SCRATCH: u64 = 1 << 30;
+/// Bytes of a private folder, or of what is written over caches, when no profile names a size.
+pub(super) const SCRATCH: u64 = 1 << 30;
 
 /// What an absent path means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,9 @@ impl Places<'_> {
         }
         for mount in &profile.mounts {
             self.mount(mount)?;
+        }
+        for cache in &profile.caches {
+            self.cache(cache)?;
         }
         for entry in &profile.system {
             match self.entry(entry, Access::Read, Shape::Any, Absence::Silent) {

@@ -29,6 +29,8 @@ impl Variables {
                 ("XDG_DATA_HOME", ".local/share"),
                 ("XDG_STATE_HOME", ".local/state"),
                 ("XDG_CACHE_HOME", ".cache"),
+                ("CARGO_HOME", ".cargo"),
+                ("GOPATH", "go"),
             ] {
                 values.insert(name.to_owned(), found(name).unwrap_or_else(|| home.join(default)));
             }

@@ -121,7 +121,7 @@ fn grants(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
         let rights = match bind.access {
             Access::List => AccessFs::ReadDir.into(),
             Access::Read => read,
-            Access::ReadWrite => all,
+            Access::Layered | Access::ReadWrite => all,
         };
         rules.push((bind.target.as_path(), rights));
     }

@@ -3,6 +3,8 @@
 //! Every source is opened and cloned first, in the host's view and following no link, so that nothing mounted later
 //! can stand in its way. Then the new root is put together, and the old one goes.
 
+mod overlays;
+
 use crate::base::AbsPath;
 use crate::policy::{Access, FileKind};
 use crate::sandbox::plan::{CANARY, Op};
@@ -53,7 +55,7 @@ pub fn apply(ops: &[Op], files: &BTreeMap<AbsPath, Vec<u8>>) -> Step<()> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     nix::mount::mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(at(0))?;
     let host = nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(at(0))?;
-    let mut sources = BTreeMap::new();
+    let mut sources = overlays::sources(ops, &host)?;
     for (index, op) in ops.iter().enumerate() {
         if let Some(tree) = source(op, &host).map_err(at(index))? {
             sources.insert(index, tree);
@@ -167,6 +169,10 @@ impl View {
             Op::Bind { target, kind, .. } => {
                 let place = self.place(target, *kind == FileKind::Dir)?;
                 self.attach(first(source)?, place, target)
+            }
+            Op::Layer { at, .. } => {
+                let place = self.place(at, true)?;
+                self.attach(first(source)?, place, at)
             }
             Op::Pin { at, .. } | Op::Protect { at, .. } => {
                 let place = mount::open_beneath(&self.root, at.below_root())?;

@@ -119,7 +119,8 @@ impl<'a> Places<'a> {
 
 fn against(mount: &Mount, rule: &MountRule) -> Vec<&'static str> {
     let mut problems = Vec::new();
-    if file_system(rule.kind).is_some_and(|kind| kind.as_bytes() != mount.kind) {
+    let kinds = file_systems(rule.kind);
+    if !kinds.is_empty() && !kinds.iter().any(|kind| kind.as_bytes() == mount.kind) {
         problems.push("is not the kind of file system that it should be");
     }
     if rule.writing == Writing::ReadOnly && !mount.is_read_only() {
@@ -134,13 +135,14 @@ fn against(mount: &Mount, rule: &MountRule) -> Vec<&'static str> {
     problems
 }
 
-/// The type in mountinfo, where the kind decides it.
-fn file_system(kind: MountKind) -> Option<&'static str> {
+/// The types in mountinfo that a kind may have; none where it may be any.
+fn file_systems(kind: MountKind) -> &'static [&'static str] {
     match kind {
-        MountKind::Bind | MountKind::Device => None,
-        MountKind::Memory => Some("tmpfs"),
-        MountKind::Proc => Some("proc"),
-        MountKind::Terminals => Some("devpts"),
-        MountKind::Queues => Some("mqueue"),
+        MountKind::Bind | MountKind::Device => &[],
+        MountKind::Memory => &["tmpfs"],
+        MountKind::Layer => &["overlay", "tmpfs"],
+        MountKind::Proc => &["proc"],
+        MountKind::Terminals => &["devpts"],
+        MountKind::Queues => &["mqueue"],
     }
 }
