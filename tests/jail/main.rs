@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod broker;
+mod caches;
 mod environment;
 mod files;
 mod ghosts;
@@ -17,6 +18,7 @@ mod place;
 mod processes;
 mod protected;
 mod refusal;
+mod registry;
 mod sockets;
 mod terminal;
 mod tester;

@@ -123,6 +123,13 @@ fn against(mount: &Mount, rule: &MountRule) -> Vec<&'static str> {
     if !kinds.is_empty() && !kinds.iter().any(|kind| kind.as_bytes() == mount.kind) {
         problems.push("is not the kind of file system that it should be");
     }
+    // One with privileges could keep its layers anywhere; a private one notes what it hides without them.
+    if rule.kind == MountKind::Layer
+        && mount.kind == b"overlay"
+        && !mount.super_options.iter().any(|o| o == b"userxattr")
+    {
+        problems.push("is not a private layer");
+    }
     if rule.writing == Writing::ReadOnly && !mount.is_read_only() {
         problems.push("can be written to");
     }
