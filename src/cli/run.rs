@@ -7,7 +7,7 @@ use crate::base::text::visible;
 use crate::base::{Explain, Kind};
 use crate::launch::run::{Progress, dry_run, line};
 use crate::launch::{Setting, Wish};
-use crate::policy::explain;
+use crate::policy::{Sought, explain};
 use crate::sandbox::{Exit, describe};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -39,8 +39,10 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         return show_plan(&wish, args.command, &setting, args.json);
     }
     let exit = line(&wish, args.command, &setting, &mut |progress| {
-        if let Progress::Changed(paths) = &progress {
-            warn(paths);
+        match &progress {
+            Progress::Changed(paths) => warn(paths),
+            Progress::Sought(services) => services.iter().for_each(tell_sought),
+            _ => {}
         }
         if let Some(status) = status.as_mut() {
             say_status(status, timed(event(&progress), begun));
@@ -95,6 +97,22 @@ pub fn warn(paths: &[crate::base::AbsPath]) {
     }
 }
 
+/// A service of the host that the command looked for before it failed.
+fn tell_sought(service: &Sought) {
+    let at = service.socket.as_ref().map(|path| format!(" at {}", visible(path)));
+    let Sought { name, why, grant, .. } = service;
+    tell(format_args!(
+        "pinfold: the command needs {name}, which is not there inside{}: {why}",
+        at.unwrap_or_default()
+    ));
+    tell(format_args!(
+        "  {}",
+        grant
+            .as_deref()
+            .unwrap_or("there is no way to it from inside; run that part yourself, outside")
+    ));
+}
+
 /// One line in one write; a reader that is gone changes nothing.
 fn say_status(status: &mut File, event: serde_json::Value) {
     let _ = status.write_all(format!("{event}\n").as_bytes());
@@ -125,6 +143,7 @@ fn event(progress: &Progress<'_>) -> serde_json::Value {
             };
             json!({"event": "ended", "status": exit.status(), "signal": signal})
         }
+        Progress::Sought(services) => json!({"event": "sought", "services": services}),
         Progress::Changed(paths) => json!({"event": "changed", "paths": paths}),
     }
 }

@@ -57,12 +57,21 @@ pub fn inlets(policy: &Policy) -> Vec<Port> {
 /// Takes the held sandbox's listeners, and says where each goes.
 pub struct Mediation {
     routes: Vec<Route>,
+    missed: mediate::Missed,
 }
 
 impl Mediation {
     /// Nothing yet.
     pub fn new() -> Mediation {
-        Mediation { routes: Vec::new() }
+        Mediation {
+            routes: Vec::new(),
+            missed: mediate::Missed::default(),
+        }
+    }
+
+    /// The socket files that were asked for and not connected to: to be read when the launch is over.
+    pub fn missed(&self) -> mediate::Missed {
+        self.missed.clone()
     }
 
     /// The broker, this machine's opened ports, published ports and the mediator of one sandbox. A port in `joined`
@@ -90,6 +99,7 @@ impl Mediation {
                 closed: policy.network.closed_ports.clone(),
                 granted: sockets.map(|bind| bind.source.clone()).collect(),
                 diag,
+                missed: self.missed.clone(),
             };
             mediate::start(listener, rules).map_err(MediationError::Thread)?;
         }

@@ -9,7 +9,7 @@ use super::watch::Watch;
 use super::wish::{Additions, Wish};
 use super::{Setting, changed};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
-use crate::policy::Policy;
+use crate::policy::{Policy, Sought, sought};
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Doors, Exit, Order, Stream, planned};
@@ -36,6 +36,8 @@ pub enum Progress<'a> {
     Verified(&'a Report),
     Released,
     Ended(Exit),
+    /// The command failed, and had looked for these services of the host.
+    Sought(&'a [Sought]),
     /// Protected paths that were absent before and stand there now.
     Changed(&'a [AbsPath]),
 }
@@ -105,6 +107,7 @@ pub fn enclosed(
     if let Some(door) = jailed.door.take() {
         mediation.publish(outside, &Arc::new(door));
     }
+    let missed = mediation.missed();
     let _traffic = mediation.start()?;
     let network = NetSubject {
         handed_out: handed_out(&jailed.facts),
@@ -131,6 +134,12 @@ pub fn enclosed(
     tell(Progress::Changed(&appeared));
     match outcome {
         Outcome::Ended(_, exit) => {
+            if exit.status() != 0 {
+                let program = argv.first().cloned().unwrap_or_default();
+                tell(Progress::Sought(
+                    &sought(&program, &missed.paths(), &policy).unwrap_or_default(),
+                ));
+            }
             tell(Progress::Ended(exit));
             Ok(exit)
         }

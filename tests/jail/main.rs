@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod broker;
+mod browser;
 mod caches;
 mod environment;
 mod files;
@@ -19,6 +20,8 @@ mod processes;
 mod protected;
 mod refusal;
 mod registry;
+mod services;
+mod signing;
 mod sockets;
 mod terminal;
 mod tester;

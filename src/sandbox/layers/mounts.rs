@@ -338,7 +338,7 @@ impl View {
         let (folder, name) = self.beside(at)?;
         if folder.is_own {
             let made = if is_folder {
-                nix::sys::stat::mkdirat(&folder.place, name.as_c_str(), Mode::from_bits_truncate(0o755)).map(|()| None)
+                nix::sys::stat::mkdirat(&folder.place, name.as_c_str(), folder_mode(at)).map(|()| None)
             } else {
                 create(&folder.place, &name).map(Some)
             };
@@ -350,6 +350,12 @@ impl View {
         }
         mount::open_beneath(&folder.place, name.as_c_str())
     }
+}
+
+/// As the host's folder there: gpg uses no socket in one that others could enter.
+fn folder_mode(at: &AbsPath) -> Mode {
+    let host = nix::sys::stat::lstat(at.as_path()).map_or(0o755, |stat| stat.st_mode);
+    Mode::from_bits_truncate(host & 0o755 | 0o700)
 }
 
 /// A new empty file.

@@ -7,16 +7,19 @@
 mod caller;
 mod destination;
 mod diag;
+mod missed;
 
 use crate::base::{AbsPath, Port};
 use caller::Caller;
 use destination::{Destination, Verdict, decide, decide_file};
 use diag::SocketFile;
+pub use missed::Missed;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::Mode;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,6 +35,8 @@ pub struct Rules {
     pub granted: Vec<AbsPath>,
     /// A sock_diag socket of the sandbox's network namespace.
     pub diag: OwnedFd,
+    /// Where refused socket files are noted.
+    pub missed: Missed,
 }
 
 /// Serves one sandbox on a thread of its own until nothing in it is left.
@@ -42,6 +47,7 @@ pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<()> {
         closed: rules.closed,
         granted,
         diag: rules.diag,
+        missed: rules.missed,
         blocking: AtomicUsize::new(0),
     });
     std::thread::Builder::new()
@@ -63,6 +69,7 @@ struct Mediator {
     closed: Vec<Port>,
     granted: Vec<SocketFile>,
     diag: OwnedFd,
+    missed: Missed,
     blocking: AtomicUsize,
 }
 
@@ -136,11 +143,8 @@ fn prepare(mediator: &Mediator, id: u64, caller: &Caller) -> Result<Job, Errno> 
     }
     match destination {
         Destination::Path(path) => {
-            let (address, pinned) = caller.pin(&path)?;
-            let file = caller.socket_file(&pinned)?;
-            if let Verdict::Refuse(errno) = decide_file(file, &mediator.granted, &diag::bound(&mediator.diag)?) {
-                return Err(errno);
-            }
+            let (address, pinned) =
+                socket_file(mediator, caller, &path).inspect_err(|_| mediator.missed.note(&path))?;
             Ok(Job {
                 socket,
                 address,
@@ -152,6 +156,16 @@ fn prepare(mediator: &Mediator, id: u64, caller: &Caller) -> Result<Job, Errno> 
             address,
             _pinned: None,
         }),
+    }
+}
+
+/// The address and the file of a path that may be connected to.
+fn socket_file(mediator: &Mediator, caller: &Caller, path: &Path) -> Result<(Vec<u8>, OwnedFd), Errno> {
+    let (address, pinned) = caller.pin(path)?;
+    let file = caller.socket_file(&pinned)?;
+    match decide_file(file, &mediator.granted, &diag::bound(&mediator.diag)?) {
+        Verdict::Refuse(errno) => Err(errno),
+        Verdict::CarryOut => Ok((address, pinned)),
     }
 }
 
