@@ -109,6 +109,7 @@ pub fn connecting() -> Outcome {
     // The last sandbox of this process: a fork needs a single thread.
     let (listener, diag) = jailed.mediation.take().ok_or("the sandbox has no mediation")?;
     let rules = mediate::Rules {
+        missed: mediate::Missed::default(),
         closed: Vec::new(),
         granted: Vec::new(),
         diag,

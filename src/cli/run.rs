@@ -4,7 +4,7 @@ use super::Outcome;
 use super::args::Run;
 use super::output::{say, say_json, tell};
 use crate::base::text::visible;
-use crate::base::{Explain, Kind};
+use crate::base::{AbsPath, Explain, Kind};
 use crate::launch::run::{Progress, dry_run, line};
 use crate::launch::{Setting, Wish};
 use crate::policy::{Sought, explain};
@@ -41,6 +41,7 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
     let exit = line(&wish, args.command, &setting, &mut |progress| {
         match &progress {
             Progress::Changed(paths) => warn(paths),
+            Progress::Verified(report) => report.unlayered.iter().for_each(tell_unlayered),
             Progress::Sought(services) => services.iter().for_each(tell_sought),
             _ => {}
         }
@@ -88,13 +89,21 @@ fn open(fd: i32) -> Result<File, StatusFd> {
 }
 
 /// Protected paths that a mount could not cover, because nothing stood there.
-pub fn warn(paths: &[crate::base::AbsPath]) {
+pub fn warn(paths: &[AbsPath]) {
     for path in paths {
         tell(format_args!(
             "pinfold: look at {} before you use it: the command made it",
             visible(path.as_path())
         ));
     }
+}
+
+/// A package cache that is not warm.
+fn tell_unlayered(cache: &AbsPath) {
+    tell(format_args!(
+        "pinfold: {} is empty inside: this machine can lay nothing over it (overlayfs), and unprotected it is not shown",
+        visible(cache.as_path())
+    ));
 }
 
 /// A service of the host that the command looked for before it failed.

@@ -107,8 +107,7 @@ pub fn enclosed(
     if let Some(door) = jailed.door.take() {
         mediation.publish(outside, &Arc::new(door));
     }
-    let missed = mediation.missed();
-    let _traffic = mediation.start()?;
+    let (missed, _traffic) = (mediation.missed(), mediation.start()?);
     let network = NetSubject {
         handed_out: handed_out(&jailed.facts),
         ..NetSubject::default()
@@ -133,19 +132,19 @@ pub fn enclosed(
     let appeared = changed::appeared(&before);
     tell(Progress::Changed(&appeared));
     match outcome {
-        Outcome::Ended(_, exit) => {
-            if exit.status() != 0 {
-                let program = argv.first().cloned().unwrap_or_default();
-                tell(Progress::Sought(
-                    &sought(&program, &missed.paths(), &policy).unwrap_or_default(),
-                ));
-            }
-            tell(Progress::Ended(exit));
-            Ok(exit)
-        }
+        Outcome::Ended(_, exit) => Ok(ended(exit, &sought(&argv, &missed.paths(), &policy), tell)),
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
+}
+
+/// Tells how it ended, and what a command that failed had looked for.
+fn ended(exit: Exit, sought: &[Sought], tell: &mut dyn FnMut(Progress<'_>)) -> Exit {
+    if exit.status() != 0 {
+        tell(Progress::Sought(sought));
+    }
+    tell(Progress::Ended(exit));
+    exit
 }
 
 /// Joins the sandbox's terminal to the pane, before anything can write to it.

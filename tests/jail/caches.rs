@@ -272,7 +272,12 @@ fn a_cache_that_no_layer_can_lie_over_is_empty_and_private_inside() {
         crate::place::program().display()
     );
     let mut command = place.command("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-ec", &script]);
-    assert_eq!(finish(&mut command).expect(0).out(), "bad\n");
+    command
+        .args(["--user", "--map-root-user", "--mount", "sh", "-ec", &script])
+        .env("XDG_RUNTIME_DIR", &place.secrets);
+    let ended = finish(&mut command).expect(0);
+    assert_eq!(ended.out(), "bad\n");
+    let told = format!("{} is empty inside", cache.display());
+    assert!(ended.err().contains(&told), "{}", ended.err());
     assert_eq!(std::fs::read_to_string(cache.join("file")).unwrap(), "good");
 }

@@ -2,6 +2,7 @@
 //! with set-user-id or devices. Its /proc shows its own processes, and nobody stands on a mount outside.
 
 use super::{Moment, each_thread, finding, shared};
+use crate::base::AbsPath;
 use crate::verify::Finding;
 use crate::verify::facts::Facts;
 use crate::verify::proc::mountinfo::Mount;
@@ -38,6 +39,19 @@ pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
         outside.then(|| "its root or working folder is outside the sandbox".into())
     }));
     findings
+}
+
+/// Where a layer should be and an empty folder in memory is: no finding, but less than was asked for.
+pub fn unlayered(facts: &Facts, subject: &Subject) -> Vec<AbsPath> {
+    let Some(shared) = &facts.shared else {
+        return Vec::new();
+    };
+    let layers = subject.mounts.iter().filter(|rule| rule.kind == MountKind::Layer);
+    let is_empty = |rule: &&MountRule| {
+        let mut mounts = shared.mounts.iter();
+        mounts.any(|mount| mount.target == rule.target.as_path() && mount.kind == b"tmpfs")
+    };
+    layers.filter(is_empty).map(|rule| rule.target.clone()).collect()
 }
 
 /// The expectation itself must be of the promised shape.

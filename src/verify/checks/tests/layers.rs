@@ -17,6 +17,23 @@ fn layered(line: &str) -> Vec<Finding> {
     run(&facts, &subject, Moment::Running)
 }
 
+fn unlayered(line: &str) -> Vec<AbsPath> {
+    let (mut facts, mut subject) = (facts(), subject());
+    shared(&mut facts)
+        .mounts
+        .extend(mountinfo::parse(line.as_bytes()).unwrap());
+    subject
+        .mounts
+        .push(rule("/srv/cache", MountKind::Layer, Writing::Allowed));
+    crate::verify::checks::unlayered(&facts, &subject)
+}
+
+#[test]
+fn an_empty_folder_in_place_of_a_layer_is_told() {
+    assert_eq!(unlayered(LAYER), []);
+    assert_eq!(unlayered(EMPTY), [AbsPath::new("/srv/cache").unwrap()]);
+}
+
 #[test]
 fn a_layer_is_private_or_it_is_found() {
     assert_eq!(layered(LAYER), []);
