@@ -140,7 +140,7 @@ pub fn enclosed(
 
 /// Tells how it ended, and what a command that failed had looked for.
 fn ended(exit: Exit, sought: &[Sought], tell: &mut dyn FnMut(Progress<'_>)) -> Exit {
-    if exit.status() != 0 {
+    if exit.status() != 0 && !sought.is_empty() {
         tell(Progress::Sought(sought));
     }
     tell(Progress::Ended(exit));

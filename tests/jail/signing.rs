@@ -125,7 +125,8 @@ fn a_commit_is_signed_with_an_ssh_key_through_the_granted_socket_and_not_without
     // The variable alone leads nowhere: the socket is not there.
     let refused = signer.sign("", &["--env", "SSH_AUTH_SOCK"]).expect(128);
     assert!(refused.err().contains("agent"), "{}", refused.err());
-    signer.sign(&signer.socket(), &["--env", "SSH_AUTH_SOCK"]).expect(0);
+    let granted = r#""unix_socket": ["$SSH_AUTH_SOCK"]"#;
+    signer.sign(granted, &["--env", "SSH_AUTH_SOCK"]).expect(0);
     signer.is_signed();
 }
 

@@ -188,7 +188,10 @@ impl Places<'_> {
     }
 
     fn sockets(&mut self, which: Sockets, entry: &Entry) -> Result<(), ResolveError> {
-        let path = self.variables.expand(&entry.text, &entry.origin)?;
+        let path = match self.variables.expand(&entry.text, &entry.origin) {
+            Err(ResolveError::Variable { .. } | ResolveError::NoHome) if entry.optional => return Ok(()),
+            path => path?,
+        };
         let walked = self.walk(&path, &entry.origin)?;
         let shape = |found, wanted| {
             let path = walked.path.as_path().to_owned();
