@@ -3,6 +3,7 @@
 use crate::harness::{covered_by_root, not_here, skip};
 use crate::place::{Place, finish};
 use crate::registry::{Registry, Toolbox, contents};
+use std::os::unix::fs::DirBuilderExt as _;
 
 /// One package manager: a project, how it is filled outside, and how it builds inside without a network.
 struct Case {
@@ -266,6 +267,9 @@ fn a_cache_that_no_layer_can_lie_over_is_empty_and_private_inside() {
     let cache = place.home.join(".npm/_cacache");
     std::fs::create_dir_all(cache.join("content")).unwrap();
     std::fs::write(cache.join("file"), "good").unwrap();
+    // Inside this namespace the user is called root, whose usual folder for sockets is somebody else's.
+    let runtime = place.path().join("runtime");
+    std::fs::DirBuilder::new().mode(0o700).create(&runtime).unwrap();
     let script = format!(
         "mount -t tmpfs x {0}/content && exec {1} run -- sh -ec 'cd ~/.npm/_cacache; test -z \"$(ls)\"; echo bad > file; cat file'",
         cache.display(),
@@ -274,7 +278,7 @@ fn a_cache_that_no_layer_can_lie_over_is_empty_and_private_inside() {
     let mut command = place.command("unshare");
     command
         .args(["--user", "--map-root-user", "--mount", "sh", "-ec", &script])
-        .env("XDG_RUNTIME_DIR", &place.secrets);
+        .env("XDG_RUNTIME_DIR", &runtime);
     let ended = finish(&mut command).expect(0);
     assert_eq!(ended.out(), "bad\n");
     let told = format!("{} is empty inside", cache.display());
