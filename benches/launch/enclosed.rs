@@ -9,6 +9,7 @@ use pinfold::verify::{NetSubject, Subject, held, running};
 use std::ffi::OsString;
 use std::io::Read as _;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -99,35 +100,50 @@ pub fn verification() -> Outcome {
 /// The time of one connect: bare, and where the supervisor makes it.
 pub fn connecting() -> Outcome {
     let exe = std::env::current_exe()?;
-    let text = |bytes: Vec<u8>| -> Result<f64> { Ok(String::from_utf8(bytes)?.trim().parse()?) };
-    let bare = text(Command::new(&exe).arg(CONNECTS).output()?.stdout)?;
-    println!("{:<34}{:>12}{:>10}   {ROUNDS} rounds", "", "median us", "x bare");
-    println!("{:<34}{bare:>12.1}{:>10.1}", "bare", 1.0);
+    let read = |bytes: Vec<u8>| -> Result<Vec<f64>> {
+        let words = String::from_utf8(bytes)?;
+        Ok(words
+            .split_whitespace()
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()?)
+    };
+    let bare = read(Command::new(&exe).arg(CONNECTS).output()?.stdout)?;
     let (reader, writer) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
     let argv = vec![exe.into_os_string(), CONNECTS.into()];
     let (mut jailed, subject) = enclose(argv, Stream::File(writer), Vec::new())?;
     // The last sandbox of this process: a fork needs a single thread.
     let (listener, diag) = jailed.mediation.take().ok_or("the sandbox has no mediation")?;
     let rules = mediate::Rules {
-        missed: mediate::Missed::default(),
-        closed: Vec::new(),
+        detour: None,
+        net: mediate::Net::Private { closed: Vec::new() },
         granted: Vec::new(),
+        inside: mediate::Inside::Namespace,
         diag,
+        refusals: None,
     };
-    mediate::start(listener, rules)?;
+    let _crew = mediate::start(listener, rules)?;
     let sandbox = release(jailed, &subject)?;
     let mut said = Vec::new();
     std::fs::File::from(reader).read_to_end(&mut said)?;
     sandbox.end();
-    let median = text(said)?;
-    println!("{:<34}{median:>12.1}{:>10.1}", "enclosed", median / bare);
+    let enclosed = read(said)?;
+    println!(
+        "{:<34}{:>12}{:>12}{:>10}   {ROUNDS} rounds",
+        "median us", "bare", "enclosed", "ratio"
+    );
+    for (name, (bare, enclosed)) in FAMILIES.iter().zip(bare.iter().zip(&enclosed)) {
+        println!("{name:<34}{bare:>12.1}{enclosed:>12.1}{:>10.1}", enclosed / bare);
+    }
     Ok(())
 }
 
-/// What the enclosed copy of this program does: connects to a listener of its own, and prints the median in
+/// What is connected to, in the order in which the medians are printed.
+const FAMILIES: [&str; 2] = ["TCP, own loopback", "Unix socket, by path"];
+
+/// What the enclosed copy of this program does: connects to listeners of its own, and prints the medians in
 /// microseconds.
 pub fn connects() -> ExitCode {
-    let measure = || -> std::io::Result<f64> {
+    let measure = || -> std::io::Result<[f64; 2]> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         let mut times = Vec::new();
@@ -137,11 +153,22 @@ pub fn connects() -> ExitCode {
             times.push(begin.elapsed());
             drop((stream, listener.accept()?));
         }
-        Ok(summary(&mut times).0 * 1e3)
+        let tcp = summary(&mut times).0 * 1e3;
+        let path = std::env::temp_dir().join(format!("pinfold-bench-{}", std::process::id()));
+        let listener = UnixListener::bind(&path)?;
+        times.clear();
+        for _ in 0..ROUNDS {
+            let begin = Instant::now();
+            let stream = UnixStream::connect(&path)?;
+            times.push(begin.elapsed());
+            drop((stream, listener.accept()?));
+        }
+        std::fs::remove_file(path)?;
+        Ok([tcp, summary(&mut times).0 * 1e3])
     };
     match measure() {
-        Ok(median) => {
-            println!("{median}");
+        Ok([tcp, unix]) => {
+            println!("{tcp} {unix}");
             ExitCode::SUCCESS
         }
         Err(error) => {

@@ -1,7 +1,7 @@
 //! What one enclosed launch costs: start-up beside other ways to run a command, where the time goes, memory,
 //! verification of many processes, and connects.
 //!
-//! Every figure stands beside a ratio of the same run; the numbers of one machine say little about another.
+//! A word of a table's name as the argument prints that table alone. Every figure stands beside a ratio of the same run; the numbers of one machine say little about another.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
@@ -9,6 +9,7 @@ mod enclosed;
 mod memory;
 mod phases;
 mod startup;
+mod terminal;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,20 +18,24 @@ use std::time::Duration;
 const PINFOLD: &str = env!("CARGO_BIN_EXE_pinfold");
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|word| word == enclosed::CONNECTS) {
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    if wanted.as_deref() == Some(enclosed::CONNECTS) {
         return enclosed::connects();
     }
-    let tables: [(&str, Table); 6] = [
+    let tables: [(&str, Table); 7] = [
         ("start-up", startup::table),
         ("where the time of `pinfold run -- /bin/true` goes", phases::table),
         ("memory that Pinfold adds for one sandbox", memory::table),
         ("verification", enclosed::verification),
-        ("connect on the sandbox's own loopback", enclosed::connecting),
+        ("connect to the sandbox's own sockets", enclosed::connecting),
+        ("the terminal in between", terminal::table),
         ("an agent, from start to a verified client", agent::table),
     ];
+    // `cargo bench --bench launch -- WORD` prints the tables with that word in their names.
+    let words: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let mut failed = false;
-    for (name, table) in tables {
+    for (name, table) in tables.into_iter().filter(|(name, _)| is_wanted(name)) {
         println!("== {name}");
         if let Err(error) = table() {
             eprintln!("{name}: {error}");

@@ -42,8 +42,8 @@ impl Explain for AgentError {
     fn kind(&self) -> Kind {
         match self {
             AgentError::Unknown { .. } | AgentError::Relative { .. } | AgentError::Argument { .. } => Kind::Config,
-            AgentError::Missing { .. } => Kind::NotFound,
-            AgentError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::NotFound,
+            AgentError::Missing { .. } => Kind::NoProgram,
+            AgentError::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => Kind::NoProgram,
             AgentError::Unreadable { .. } | AgentError::NotExecutable { .. } => Kind::Permission,
             AgentError::WrongMachine { .. } | AgentError::OnlyScript { .. } => Kind::Target,
             AgentError::InWorkspace { .. } => Kind::Permission,

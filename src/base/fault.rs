@@ -6,9 +6,13 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     NotFound,
+    /// The program itself that was to run; scripts see the same word as for any other path.
+    NoProgram,
     Permission,
     Conflict,
     Config,
+    /// The command line itself is wrong; scripts see the same word as for a configuration.
+    Usage,
     Target,
     Startup,
     Unconfined,
@@ -19,10 +23,10 @@ impl Kind {
     /// The word used in JSON.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::NotFound => "not-found",
+            Kind::NotFound | Kind::NoProgram => "not-found",
             Kind::Permission => "permission",
             Kind::Conflict => "conflict",
-            Kind::Config => "config",
+            Kind::Config | Kind::Usage => "config",
             Kind::Target => "target",
             Kind::Startup => "startup",
             Kind::Unconfined => "unconfined",

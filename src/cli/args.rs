@@ -1,6 +1,7 @@
 //! Arguments as typed: the one declaration that help, usage errors and completions come from.
 
 use crate::base::{LaunchId, Port};
+use crate::policy::{Promise, parse_processors, parse_size};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
     name = "pinfold",
     version,
     about = "Runs coding agents in enclosed terminal panes and checks from outside that the enclosure holds",
-    after_help = "Examples:\n  pinfold start                      OpenCode for this project, in two verified sandboxes\n  pinfold run -- npm test            one command in one sandbox\n  pinfold doctor                     what this machine can enforce, tried out\n\nExit status: 0 good, 1 not good, 2 wrong usage or configuration. `run` and `shell` pass the command's own\non (128+n for a signal) and use 125 for a failure of Pinfold, 126 for a failed verification or a command that\ncannot be executed, 127 for one that is not found. `start` in this terminal passes the client's own on; in a\npane of its own, a failure of Pinfold is 125.",
+    after_help = "Examples:\n  pinfold start                      OpenCode for this project, in two verified sandboxes\n  pinfold run -- npm test            one command in one sandbox\n  pinfold doctor                     what this machine can enforce, tried out\n\nExit status: 0 good, 1 not good, 2 wrong usage or configuration. `start`, `run` and `shell` pass the status of\nthe command (of the agent's client) on, 128+n for a signal, and use 125 for a failure of Pinfold, 126 for a\nfailed verification or something that must not or cannot be executed, 127 for a command or an agent that is not\nfound. A `start` that opens a pane is 0 once the pane is there.",
     disable_help_subcommand = true
 )]
 pub struct Cli {
@@ -34,6 +35,8 @@ pub enum Verb {
     List(Output),
     /// Show everything that is known about one agent
     Info(Select),
+    /// Forget agents that have ended, with their logs
+    Prune(Prune),
     /// Check the sandboxes of a running agent now
     Verify(Select),
     /// Say what this machine can enforce, and try to escape from a throw-away sandbox
@@ -103,6 +106,21 @@ pub struct Grants {
     /// Pass a variable on, or set it
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
+    /// Go without a promise where the kernel cannot keep it (P1 to P7, by number or name)
+    #[arg(long, value_name = "PROMISE")]
+    pub allow_missing: Vec<Promise>,
+    /// At most SIZE of memory for everything inside together, for example 2G
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub memory: Option<u64>,
+    /// At most N processes and threads inside
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..))]
+    pub processes: Option<u64>,
+    /// At most so much CPU time as N processors have, for example 1.5
+    #[arg(long, value_name = "N", value_parser = processors)]
+    pub cpu: Option<u64>,
+    /// The size of the private /tmp and of the other private folders, each (default: 1G)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub tmp_size: Option<u64>,
     /// The workspace: this folder is granted, and the command starts in it (default: the project's top level is granted,
     /// and the command starts here)
     #[arg(long, value_name = "DIR")]
@@ -168,6 +186,9 @@ pub struct Start {
 /// A shell under a server's policy.
 #[derive(Debug, Args)]
 pub struct Shell {
+    /// Go without a promise where the kernel cannot keep it (P1 to P7, by number or name)
+    #[arg(long, value_name = "PROMISE")]
+    pub allow_missing: Vec<Promise>,
     /// Session, pane or launch (default: the only one)
     pub session: Option<String>,
     /// Print Pinfold's own failure as JSON
@@ -183,6 +204,21 @@ pub struct Shell {
 pub struct Select {
     /// Session, pane or launch, or the start of one (default: the only one)
     pub session: Option<String>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What to forget.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "What runs is never forgotten. Without --all, neither is an agent that failed, or that changed what this machine\nmay execute, before `pinfold info` has shown it. A start forgets by itself what is neither among the last 100\nnor younger than 30 days."
+)]
+pub struct Prune {
+    /// Session, pane or launch, or the start of one (default: all that have ended)
+    pub session: Option<String>,
+    /// Those too whose end nobody has looked at
+    #[arg(long)]
+    pub all: bool,
     #[command(flatten)]
     pub output: Output,
 }
@@ -219,11 +255,15 @@ pub struct Explain {
 /// One question to the policy.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  pinfold why ~/.ssh/id_ed25519\n  pinfold why api.openai.com:443 --profile opencode-server\n  pinfold why /var/run/docker.sock"
+    after_help = "Examples:\n  pinfold why ~/.ssh/id_ed25519\n  pinfold why api.openai.com:443 --profile opencode-server\n  pinfold why /var/run/docker.sock\n  pinfold why --last                 what was refused in the last launch, and the smallest grant for each"
 )]
 pub struct Why {
     /// A path, a host with or without a port, or a socket's path
-    pub subject: OsString,
+    #[arg(required_unless_present = "last")]
+    pub subject: Option<OsString>,
+    /// What was refused while a launch ran: in the last one in which anything was, or in the one named
+    #[arg(long, value_name = "LAUNCH", num_args = 0..=1, conflicts_with = "subject")]
+    pub last: Option<Option<String>>,
     #[command(flatten)]
     pub grants: Grants,
     #[command(flatten)]
@@ -243,13 +283,21 @@ pub enum ProfileVerb {
     /// List the profiles that can be named
     List(Output),
     /// Print one as it is written
-    Show { profile: OsString },
-    /// Check that one loads, with all that it extends
-    Check {
+    Show {
+        /// A name (`pinfold profile list`) or a path to a JSON file
         profile: OsString,
         #[command(flatten)]
         output: Output,
     },
+    /// Check that a launch would take it: it loads with all that it extends, and nothing in it is refused here
+    Check {
+        /// A name (`pinfold profile list`) or a path to a JSON file
+        profile: OsString,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Print the JSON Schema of profiles
+    Schema(Output),
 }
 
 /// The pane's half of a start.
@@ -280,4 +328,12 @@ pub struct Probe {
 pub struct Herdr {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub words: Vec<OsString>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "write a number of bytes, or for example 512M or 2G".to_owned())
+}
+
+fn processors(text: &str) -> Result<u64, String> {
+    parse_processors(text).ok_or_else(|| "write a number of processors, for example 2 or 1.5".to_owned())
 }

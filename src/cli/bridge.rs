@@ -3,8 +3,9 @@
 use super::Outcome;
 use super::args::Bridge;
 use super::output::{fail, tell};
-use super::run::warn;
+use super::run::{warn, warnings};
 use super::status::{Wraps, of_failure};
+use super::why_last::hint;
 use crate::base::text::visible;
 use crate::launch::Setting;
 use crate::launch::begin::bridge;
@@ -25,8 +26,11 @@ const READABLE: Duration = Duration::from_secs(60);
 pub fn run(args: Bridge) -> Outcome {
     let setting = Setting::find()?;
     match bridge(&args.launch, &setting, &mut progress) {
-        Ok((_, ended)) => {
+        Ok((record, ended)) => {
             warn(&ended.changed);
+            if ended.exit.status() != 0 {
+                hint(&record.session_name, &setting);
+            }
             if let Exit::Code(status @ 1..=125) = ended.exit {
                 tell(format_args!("pinfold: the agent's client ended with status {status}"));
             }
@@ -76,6 +80,7 @@ pub fn progress(step: Progress<'_>) {
             tell(format_args!(
                 "pinfold: {root} is granted; {protected} places in it are protected"
             ));
+            warnings(server);
         }
         Progress::ServerPassed(report) => {
             let (checks, took) = (report.checks.len(), report.took_ms);

@@ -7,18 +7,21 @@ use super::output::{say, say_json};
 use crate::base::AbsPath;
 use crate::base::text::visible;
 use crate::launch::control::{Among, select, stop as stop_session, verify as verify_session};
-use crate::state::{Lifecycle, Record, Timings};
+use crate::sandbox::given::Given;
+use crate::state::{Lifecycle, Record, Side, Timings};
 use serde_json::Value;
 use std::process::ExitCode;
 
 /// Everything that is known about one session.
 pub fn info(args: Select) -> Outcome {
-    let record = select(&store()?, args.session.as_deref(), Among::All)?;
+    let store = store()?;
+    let record = select(&store, args.session.as_deref(), Among::All)?;
     if args.output.json {
         say_json(&shown(&record));
     } else {
         lines(&record).into_iter().for_each(say);
     }
+    store.mark_seen(&record);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -110,6 +113,8 @@ fn lines(record: &Record) -> Vec<String> {
             "bridge",
             record.bridge.as_ref().map(|bridge| format!("process {}", bridge.pid)),
         ),
+        ("server has", record.server.as_ref().and_then(given)),
+        ("client has", record.client.as_ref().and_then(given)),
         ("server log", path(&record.server_log)),
         ("network", path(&record.network_log)),
         (
@@ -123,10 +128,21 @@ fn lines(record: &Record) -> Vec<String> {
         ("exit", exit.map(|code| code.to_string())),
     ];
     let single = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let weakened = record.weakened.iter().map(|promise| ("weakened", visible(promise)));
+    let missing = record
+        .allow_missing
+        .iter()
+        .map(|promise| ("may miss", visible(promise)));
     let problems = findings(record).into_iter().map(|finding| ("finding", finding));
     let changed = record.changed.iter().map(|path| ("changed", visible(path.as_path())));
-    let all = single.chain(problems).chain(changed);
+    let all = single.chain(weakened).chain(missing).chain(problems).chain(changed);
     all.map(|(name, value)| format!("{name:<11}{value}")).collect()
+}
+
+/// What the kernel gave to one sandbox.
+fn given(side: &Side) -> Option<String> {
+    let given: Given = serde_json::from_value(side.given.clone()?).ok()?;
+    Some(visible(given.line()))
 }
 
 fn timings(timings: &Timings) -> Option<String> {

@@ -13,12 +13,14 @@ mod list;
 mod output;
 mod probe;
 mod profile;
+mod prune;
 mod run;
 mod shell;
 mod start;
 mod start_up;
 mod status;
 mod why;
+mod why_last;
 mod wish;
 
 use crate::base::Fault;
@@ -60,6 +62,7 @@ fn dispatch(verb: Verb, begun: Instant) -> Outcome {
         Verb::Stop(args) => info::stop(args),
         Verb::List(output) => list::run(output),
         Verb::Info(args) => info::info(args),
+        Verb::Prune(args) => prune::run(args),
         Verb::Verify(args) => info::verify(args),
         Verb::Bridge(args) => bridge::run(args),
         Verb::Demo(args) => demo::run(args),

@@ -5,8 +5,9 @@ use super::args::ProfileVerb;
 use super::output::{fail, say, say_bytes, say_json};
 use crate::base::Fault;
 use crate::base::text::visible;
+use crate::launch::preview::Checked;
 use crate::launch::{Setting, Wish};
-use crate::policy::profile::{Profile, shipped_names, written};
+use crate::policy::profile::{Profile, schema, shipped_names, written};
 use crate::policy::{LiveHost, Note};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -30,7 +31,9 @@ pub fn run(verb: ProfileVerb) -> Outcome {
     let setting = Setting::find()?;
     match verb {
         ProfileVerb::List(output) => list(&setting, output.json),
-        ProfileVerb::Show { profile } => show(&profile, &setting)?,
+        ProfileVerb::Show { profile, output } => show(&profile, &setting, output.json)?,
+        // One form for people and scripts.
+        ProfileVerb::Schema(_) => say_json(&schema()?),
         ProfileVerb::Check { profile, output } => return Ok(check(profile, &setting, output.json)),
     }
     Ok(ExitCode::SUCCESS)
@@ -99,51 +102,87 @@ fn own(folder: &Path) -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-/// As it is written, byte for byte.
-fn show(name: &OsStr, setting: &Setting) -> Result<(), Fault> {
+/// As it is written, byte for byte, or as JSON with the file that it is from.
+fn show(name: &OsStr, setting: &Setting, as_json: bool) -> Result<(), Fault> {
     let name = name.to_string_lossy();
     let name = match name.contains('/') {
         true => setting.here.join(&*name).to_string_lossy().into_owned(),
         false => name.into_owned(),
     };
-    let (_, bytes) = written(&name, &setting.profile_folders(), &LiveHost::new())?;
-    say_bytes(&bytes);
+    let (file, bytes) = written(&name, &setting.profile_folders(), &LiveHost::new())?;
+    if as_json {
+        // What is not JSON is shown as text: that is what somebody may want to see.
+        let profile: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
+        let text = String::from_utf8_lossy(&bytes);
+        say_json(&serde_json::json!({"name": name, "file": file, "profile": profile, "text": text}));
+    } else {
+        say_bytes(&bytes);
+    }
     Ok(())
 }
 
 #[derive(Debug, Serialize)]
-struct Checked {
+struct Told {
     ok: bool,
     name: String,
     /// What it is made of, the outermost parent first.
     chain: Vec<String>,
-    /// Keys that are not used, with the reason.
+    /// Whether it was held against a workspace, too.
+    workspace: bool,
+    agent_missing: Option<String>,
+    /// What is not used, left out or done differently, with the reason.
     notes: Vec<Note>,
 }
 
-/// Exit 1 if it does not load.
+/// Exit 1 if a launch would refuse it.
 fn check(name: OsString, setting: &Setting, as_json: bool) -> ExitCode {
-    let profile = match loaded(&name, setting) {
-        Ok(profile) => profile,
+    let wish = Wish {
+        profile: Some(name),
+        ..Wish::default()
+    };
+    let Checked {
+        profile,
+        preview,
+        workspace,
+    } = match wish.check(setting) {
+        Ok(checked) => checked,
         Err(fault) => {
             fail(&fault, as_json);
             return ExitCode::FAILURE;
         }
     };
-    let checked = Checked {
+    let told = Told {
         ok: true,
         name: profile.name,
         chain: profile.chain,
-        notes: profile.notes,
+        workspace,
+        agent_missing: preview.agent_missing.map(|missing| missing.problem),
+        notes: preview
+            .policy
+            .notes
+            .into_iter()
+            .filter(|note| note.topic.is_remark())
+            .collect(),
     };
     if as_json {
-        say_json(&checked);
+        say_json(&told);
         return ExitCode::SUCCESS;
     }
-    let chain: Vec<String> = checked.chain.iter().map(visible).collect();
-    say(format!("{} loads: {}", visible(&checked.name), chain.join(", ")));
-    for note in &checked.notes {
-        say(format!("  {}: {}", visible(&note.subject), visible(&note.text)));
+    let chain: Vec<String> = told.chain.iter().map(visible).collect();
+    say(format!("{} is good: {}", visible(&told.name), chain.join(", ")));
+    if !workspace {
+        say("  not held against a workspace: this folder cannot be one");
+    }
+    if let Some(problem) = &told.agent_missing {
+        say(format!("  {}, so its own lines are left out", visible(problem)));
+    }
+    for note in &told.notes {
+        say(format!(
+            "  {}: {}  [{}]",
+            visible(&note.subject),
+            visible(&note.text),
+            note.origin
+        ));
     }
     ExitCode::SUCCESS
 }

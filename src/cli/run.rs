@@ -3,11 +3,13 @@
 use super::Outcome;
 use super::args::Run;
 use super::output::{say, say_json, tell};
+use super::why_last::hint;
 use crate::base::text::visible;
 use crate::base::{AbsPath, Explain, Kind};
-use crate::launch::run::{Progress, dry_run, line};
+use crate::launch::denials::sockets;
+use crate::launch::run::{Progress, dry_run, line, run_name};
 use crate::launch::{Setting, Wish};
-use crate::policy::{Sought, explain};
+use crate::policy::{Policy, Sought, Topic, explain, sought};
 use crate::sandbox::{Exit, describe};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -22,7 +24,7 @@ struct StatusFd(i32);
 
 impl Explain for StatusFd {
     fn kind(&self) -> Kind {
-        Kind::Config
+        Kind::Usage
     }
     fn hint(&self) -> Option<String> {
         Some("open it in the calling shell, for example with 3>status.json".into())
@@ -38,11 +40,13 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
     if args.dry_run {
         return show_plan(&wish, args.command, &setting, args.json);
     }
+    let mut launched = None;
     let exit = line(&wish, args.command, &setting, &mut |progress| {
         match &progress {
+            Progress::Resolved(policy) => warnings(policy),
             Progress::Changed(paths) => warn(paths),
             Progress::Verified(report) => report.unlayered.iter().for_each(tell_unlayered),
-            Progress::Sought(services) => services.iter().for_each(tell_sought),
+            Progress::Held { launch, .. } => launched = Some(run_name(launch)),
             _ => {}
         }
         if let Some(status) = status.as_mut() {
@@ -60,6 +64,12 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         say_json(&serde_json::json!({
             "ok": false, "errorKind": "not-found", "message": format!("the command cannot be run inside: {}", errno.desc()),
         }));
+    }
+    if let (Some(session), 1..) = (launched, exit.status()) {
+        sought(&program, &sockets(&session, &setting))
+            .iter()
+            .for_each(tell_sought);
+        hint(&session, &setting);
     }
     Ok(passed_on(exit, &program))
 }
@@ -86,6 +96,23 @@ fn open(fd: i32) -> Result<File, StatusFd> {
     crate::sys::descriptor::inherited(fd)
         .map(File::from)
         .map_err(|_| StatusFd(fd))
+}
+
+/// What a person should know before a launch runs, from the policy; and that a promise that may be missing is not.
+pub fn warnings(policy: &Policy) {
+    for note in policy.notes.iter().filter(|note| note.topic == Topic::Warning) {
+        tell(format_args!(
+            "pinfold: {}: {}",
+            visible(&note.subject),
+            visible(&note.text)
+        ));
+    }
+    for promise in &policy.weakened {
+        tell(format_args!(
+            "pinfold: {} may be missing, and is not: all of it is enforced here",
+            promise.full_name()
+        ));
+    }
 }
 
 /// Protected paths that a mount could not cover, because nothing stood there.
@@ -139,9 +166,14 @@ fn timed(mut event: serde_json::Value, begun: Instant) -> serde_json::Value {
 fn event(progress: &Progress<'_>) -> serde_json::Value {
     use serde_json::json;
     match progress {
-        Progress::Resolved => json!({"event": "resolved"}),
-        Progress::Held { launch, first, command } => {
-            json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command})
+        Progress::Resolved(_) => json!({"event": "resolved"}),
+        Progress::Held {
+            launch,
+            first,
+            command,
+            given,
+        } => {
+            json!({"event": "held", "launch": launch.as_str(), "first": first, "command": command, "given": given})
         }
         Progress::Verified(report) => json!({"event": "verified", "report": report}),
         Progress::Released => json!({"event": "released"}),
@@ -152,7 +184,6 @@ fn event(progress: &Progress<'_>) -> serde_json::Value {
             };
             json!({"event": "ended", "status": exit.status(), "signal": signal})
         }
-        Progress::Sought(services) => json!({"event": "sought", "services": services}),
         Progress::Changed(paths) => json!({"event": "changed", "paths": paths}),
     }
 }

@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::args::Shell;
 use super::list::store;
-use super::run::{passed_on, warn};
+use super::run::{passed_on, warn, warnings};
 use crate::base::LaunchId;
 use crate::launch::Setting;
 use crate::launch::begin::recorded_policy;
@@ -15,7 +15,10 @@ use std::ffi::{OsStr, OsString};
 pub fn run(args: Shell) -> Outcome {
     let setting = Setting::find()?;
     let record = select(&store()?, args.session.as_deref(), Among::All)?;
-    let policy = recorded_policy(&record, &setting)?;
+    let mut policy = recorded_policy(&record, &setting)?;
+    policy.weakened.extend(args.allow_missing);
+    policy.weakened.sort();
+    policy.weakened.dedup();
     let shell = || {
         vec![
             policy
@@ -28,10 +31,16 @@ pub fn run(args: Shell) -> Outcome {
     };
     let argv = if args.command.is_empty() { shell() } else { args.command };
     let program = argv.first().cloned().unwrap_or_default();
-    let exit = enclosed(&LaunchId::fresh(), &policy, argv, &setting, &mut |progress| {
-        if let Progress::Changed(paths) = progress {
-            warn(paths);
-        }
-    })?;
+    let exit = enclosed(
+        &LaunchId::fresh(),
+        &policy,
+        argv,
+        &setting,
+        &mut |progress| match progress {
+            Progress::Resolved(policy) => warnings(policy),
+            Progress::Changed(paths) => warn(paths),
+            _ => {}
+        },
+    )?;
     Ok(passed_on(exit, &program))
 }

@@ -33,6 +33,9 @@ pub fn run(args: Start) -> Outcome {
         }
         Begun::Here(record, ended) => {
             warn(&ended.changed);
+            if ended.exit.status() != 0 {
+                super::why_last::hint(&record.session_name, &setting);
+            }
             let answer = json!({"ok": true, "session": record.session_name, "status": ended.exit.status(), "changed": ended.changed});
             if args.json {
                 say_json(&answer)

@@ -33,6 +33,9 @@ impl Explain for NoQuestion {
 /// Exit 0 if something may be done with it, 1 if not, 2 if there is no answer.
 pub fn run(args: Why) -> Outcome {
     let as_json = args.output.json;
+    if let Some(named) = &args.last {
+        return super::why_last::run(named.as_deref(), as_json);
+    }
     Ok(answer(args).unwrap_or_else(|fault| {
         fail(&fault, as_json);
         ExitCode::from(2)
@@ -41,7 +44,7 @@ pub fn run(args: Why) -> Outcome {
 
 fn answer(args: Why) -> Result<ExitCode, Fault> {
     let setting = Setting::find()?;
-    let question = question(&args.subject, &setting)?;
+    let question = question(args.subject.as_deref().unwrap_or_default(), &setting)?;
     let preview = Wish::from(args.grants).preview(DEFAULT_PROFILE, &setting)?;
     let answer = why(&preview.policy, &question);
     let allowed = answer.allowed();

@@ -2,6 +2,7 @@
 
 use super::args::Grants;
 use crate::launch::Wish;
+use crate::policy::Limits;
 
 impl From<Grants> for Wish {
     fn from(grants: Grants) -> Wish {
@@ -16,6 +17,18 @@ impl From<Grants> for Wish {
             open_ports: grants.open_port,
             block_net: grants.block_net,
             env: grants.env,
+            allow_missing: grants
+                .allow_missing
+                .into_iter()
+                .map(|one| one.full_name().to_owned())
+                .collect(),
+            bounds: Limits {
+                memory: grants.memory,
+                processes: grants.processes,
+                cpu: grants.cpu,
+                ..Limits::default()
+            },
+            tmp_size: grants.tmp_size,
             workdir: grants.workdir.map(Into::into),
             from: None,
         }

@@ -2,7 +2,8 @@
 
 use super::watch::{OVERDUE, Round, Watch};
 use crate::base::{Explain, Kind};
-use crate::sandbox::attend::{Event, Signals, next};
+use crate::sandbox::attend::{Event, Signals, Stopping, Wakes, next, stop};
+use crate::sandbox::door::Door;
 use crate::sandbox::terminal::Relay;
 use crate::sandbox::{Exit, Running, Told};
 use crate::verify::Report;
@@ -29,6 +30,8 @@ pub enum Outcome {
     Ended(usize, Exit),
     /// A verification failed.
     Unconfined(Report),
+    /// The process at the door was ended.
+    DoorGone,
     /// The supervisor cannot watch any more.
     Broken(nix::errno::Errno),
 }
@@ -71,8 +74,11 @@ pub struct Attendance<'a> {
     pub signals: &'a Signals,
     pub watch: &'a Watch,
     pub on_failure: OnFailure,
+    door: Option<&'a Door>,
     /// Set by the first request to end.
     deadline: Option<Instant>,
+    /// The stop that is under way: who stops, and how many sandboxes have yet to say that they stand still.
+    stopping: Option<(Stopping, usize)>,
     /// When the next round of verification is overdue, and whether it was asked for once more.
     overdue: (Instant, bool),
 }
@@ -92,9 +98,17 @@ impl<'a> Attendance<'a> {
             signals,
             watch,
             on_failure,
+            door: None,
             deadline: None,
+            stopping: None,
             overdue: (Instant::now() + OVERDUE, false),
         }
+    }
+
+    /// With the door of one of them, without which none is of use.
+    pub fn through(mut self, door: Option<&'a Door>) -> Attendance<'a> {
+        self.door = door;
+        self
     }
 
     /// Not longer than this.
@@ -106,27 +120,27 @@ impl<'a> Attendance<'a> {
     /// Until a command ends or a verification fails; `seen` gets every round of reports. The relay comes back: what the
     /// command wrote last is shown once the sandboxes are gone.
     pub fn wait(mut self, mut seen: impl FnMut(&Round)) -> (Outcome, Option<Relay>) {
+        let wakes = Wakes {
+            watch: self.watch.wake(),
+            door: self.door.and_then(Door::ended),
+        };
         let outcome = loop {
             let deadline = self
                 .deadline
                 .map_or(self.overdue.0, |deadline| deadline.min(self.overdue.0));
-            match next(
-                self.running,
-                &mut self.relay,
-                self.signals,
-                self.watch.wake(),
-                Some(deadline),
-            ) {
+            match next(self.running, &mut self.relay, self.signals, wakes, Some(deadline)) {
                 Err(errno) => break Outcome::Broken(errno),
                 Ok(Event::Told(index, Told::Ended(exit))) => break Outcome::Ended(index, exit),
                 // Any other is a server, and what stops it is its own tool: that must not stop the supervisor as well.
-                Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.suspend(),
+                Ok(Event::Told(index, Told::Stopped)) if index + 1 == self.running.len() => self.command_stopped(),
+                Ok(Event::Told(_, Told::Frozen { whole })) => self.one_is_frozen(whole),
                 Ok(Event::Told(_, Told::Stopped | Told::Noise)) => {}
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
                 Ok(Event::Late) => match self.late() {
                     Some(outcome) => break outcome,
                     None => continue,
                 },
+                Ok(Event::DoorGone) => break Outcome::DoorGone,
                 Ok(Event::Woken) => match self.watch.rounds() {
                     Err(errno) => break Outcome::Broken(errno),
                     Ok(rounds) => {
@@ -177,6 +191,7 @@ impl<'a> Attendance<'a> {
         match signal {
             Signal::SIGUSR1 => self.watch.ask(),
             Signal::SIGCONT => self.resume(),
+            Signal::SIGTSTP => self.suspend(Stopping::Alone),
             Signal::SIGPIPE => {}
             _ => {
                 command.signal(signal);
@@ -191,22 +206,53 @@ impl<'a> Attendance<'a> {
         }
     }
 
-    /// The command was stopped with ctrl-Z: give the terminal back and stop as well, until the shell continues us.
-    fn suspend(&mut self) {
-        let Some(relay) = self.relay.as_mut().filter(|relay| relay.pane.is_taken()) else {
+    /// The command was stopped with ctrl-Z. Without the pane's keys nobody has typed that, and nobody could type `fg`.
+    fn command_stopped(&mut self) {
+        if self.relay.as_ref().is_some_and(|relay| relay.pane.is_taken()) {
+            self.suspend(Stopping::Group);
+        }
+    }
+
+    /// This process is to stop, and its looks with it: first everything inside must stand still.
+    fn suspend(&mut self, who: Stopping) {
+        if self.stopping.is_none() {
+            self.stopping = Some((who, self.running.len()));
+            self.running.iter().for_each(|running| running.freeze());
+        }
+    }
+
+    /// Once the last sandbox stands still, the terminal is given back and this process stops, until somebody continues
+    /// it. Where something would run on, it does not stop.
+    fn one_is_frozen(&mut self, whole: bool) {
+        let Some((who, left)) = self.stopping.as_mut() else {
             return;
         };
-        relay.give_back();
-        let _ = nix::sys::signal::raise(Signal::SIGSTOP);
+        *left = left.saturating_sub(1);
+        match (whole, *left, *who) {
+            (true, 1.., _) => return,
+            (true, 0, who) => {
+                if let Some(relay) = self.relay.as_mut() {
+                    relay.give_back();
+                }
+                stop(who);
+            }
+            (false, ..) => {}
+        }
+        self.stopping = None;
+        self.running.iter().for_each(|running| running.thaw());
         self.resume();
     }
 
+    /// The pane again, the command goes on, and what happened meanwhile outside is looked at now.
     fn resume(&mut self) {
         if let Some(relay) = self.relay.as_mut() {
             relay.take_again();
         }
         if let Some(command) = self.running.last() {
             command.resume();
+            // A full-screen program draws anew, also where the size is the same.
+            command.signal(Signal::SIGWINCH);
         }
+        self.watch.ask();
     }
 }

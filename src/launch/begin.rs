@@ -8,6 +8,7 @@ use crate::agent::Side;
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId, PaneId, ProcessRecord};
 use crate::host::{self, Focus, HostError, Opened, Place, Request as PaneRequest, Surroundings};
 use crate::policy::{Host as _, Policy};
+use crate::state::prune::Which;
 use crate::state::{KEPT, Record, Request, Store, Taken, session_name};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -69,6 +70,7 @@ pub enum Begun {
 /// Checks, records, opens a pane or runs right here.
 pub fn begin(wish: SessionWish, wanted_host: Option<&str>, setting: &Setting, tell: Tell<'_>) -> Result<Begun, Fault> {
     let mut wish = wish;
+    wish.wish.check_variables(setting)?;
     let root = wish.wish.checked_root(setting)?;
     fix_places(&mut wish, setting);
     let around = Surroundings {
@@ -130,6 +132,7 @@ fn tidy(store: &Store) -> Result<(), Fault> {
         .filter(|record| record.lifecycle_state.is_active());
     let live: Vec<&str> = live.map(|record| record.session_name.as_str()).collect();
     store.logs().rotate(KEPT, &live)?;
+    store.prune(Which::Old, None)?;
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use super::subject::handed_out;
 use super::watch::Watch;
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId, Port};
 use crate::policy::Policy;
+use crate::sandbox::door::DoorGone;
 use crate::sandbox::{Doors, Exit, Order, SpawnError, Stream, spawn};
 use crate::verify::{NetSubject, Report, held};
 use nix::fcntl::OFlag;
@@ -87,7 +88,7 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
         door: Doors::None,
     };
     let mut jailed = spawn(policy, order)?;
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(None);
     let log = capture.network_log.map(|path| (&launch, path));
     mediation.add(&mut jailed, policy, log, None).map_err(other)?;
     let _traffic = mediation.start().map_err(other)?;
@@ -109,6 +110,7 @@ pub fn captured(policy: &Policy, capture: Capture<'_>, setting: &Setting) -> Res
     match outcome {
         Outcome::Ended(_, exit) => Ok(Captured { exit, output, report }),
         Outcome::Unconfined(report) => Err(other(Unconfined::of(&report))),
+        Outcome::DoorGone => Err(other(DoorGone)),
         Outcome::Broken(errno) => Err(other(RunError::Broken(errno))),
     }
 }

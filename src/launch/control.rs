@@ -85,7 +85,7 @@ fn unnamed(records: &[Record], among: Among) -> Result<&Record, ControlError> {
         ([], Among::Running) => Err(ControlError::NoneRunning),
         ([], Among::All) => records
             .iter()
-            .max_by_key(|record| record.updated_at)
+            .max_by_key(|record| record.ended_at())
             .ok_or(ControlError::None),
         (several, _) => Err(ControlError::Several(
             several.iter().map(|record| record.session_name.clone()).collect(),

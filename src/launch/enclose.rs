@@ -19,7 +19,7 @@ pub struct Enclosed {
 
 /// There are no namespaces here, and without them a promise has no enforcer.
 #[derive(Debug, thiserror::Error)]
-#[error("{full}; without namespaces nothing enforces {}: {why}", word(*.promise))]
+#[error("{full}; without namespaces nothing enforces {}: {why}", promise.full_name())]
 pub struct ModeError {
     full: SpawnError,
     promise: Promise,
@@ -109,14 +109,7 @@ impl Explain for Reduction {
     }
 }
 
-/// `P5 processes`.
-fn word(promise: Promise) -> String {
-    let text = serde_json::to_value(promise).ok();
-    text.and_then(|text| text.as_str().map(str::to_owned))
-        .unwrap_or_default()
-}
-
 /// `P5`.
-fn number(promise: Promise) -> String {
-    word(promise).split(' ').next().unwrap_or_default().to_owned()
+fn number(promise: Promise) -> &'static str {
+    promise.full_name().split(' ').next().unwrap_or_default()
 }

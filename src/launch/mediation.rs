@@ -2,12 +2,15 @@
 
 use super::traffic::{Route, Target, Traffic, publish};
 use super::wish::broker_port;
-use crate::base::{AbsPath, Explain, Kind, LaunchId, Port};
-use crate::policy::{FileKind, NetPolicy, Network, Policy};
+use crate::base::{AbsPath, Explain, Kind, LaunchId, Pid, Port};
+use crate::policy::{FileKind, Mode, NetPolicy, Network, Policy};
 use crate::sandbox::door::Door;
-use crate::sandbox::egress::{Broker, Log, PolicyJudge};
+use crate::sandbox::egress::{Admission, Broker, Log, PolicyJudge};
+use crate::sandbox::mediate::Detour;
 use crate::sandbox::{Jailed, mediate};
+use crate::verify::{Birth, descendants};
 use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -57,21 +60,24 @@ pub fn inlets(policy: &Policy) -> Vec<Port> {
 /// Takes the held sandbox's listeners, and says where each goes.
 pub struct Mediation {
     routes: Vec<Route>,
-    missed: mediate::Missed,
+    mediators: Vec<mediate::Crew>,
+    refusals: Option<Arc<mediate::Refusals>>,
+}
+
+/// What serves sandboxes; dropped, it stops.
+pub struct Serving {
+    _traffic: Option<Traffic>,
+    _mediators: Vec<mediate::Crew>,
 }
 
 impl Mediation {
-    /// Nothing yet.
-    pub fn new() -> Mediation {
+    /// Nothing yet; what the mediators of this launch refuse is told to the file.
+    pub fn new(refused: Option<AbsPath>) -> Mediation {
         Mediation {
             routes: Vec::new(),
-            missed: mediate::Missed::default(),
+            mediators: Vec::new(),
+            refusals: refused.map(|file| Arc::new(mediate::Refusals::to(file))),
         }
-    }
-
-    /// The socket files that were asked for and not connected to: to be read when the launch is over.
-    pub fn missed(&self) -> mediate::Missed {
-        self.missed.clone()
     }
 
     /// The broker, this machine's opened ports, published ports and the mediator of one sandbox. A port in `joined`
@@ -87,7 +93,7 @@ impl Mediation {
             let way = way(&policy.network, joined.as_ref().map(|(port, _)| *port), port);
             let target = match (way, &joined, log) {
                 (Some(Way::Inside), Some((_, door)), _) => Target::Inside(Arc::clone(door), port),
-                (Some(Way::Broker), _, Some((launch, path))) => Target::Broker(broker(policy, launch, path)?),
+                (Some(Way::Broker), _, Some((launch, path))) => Target::Broker(Arc::new(broker(policy, launch, path)?)),
                 (Some(Way::Host), _, _) => Target::Host(port),
                 _ => return Err(MediationError::NoWay(port)),
             };
@@ -95,19 +101,65 @@ impl Mediation {
         }
         if let Some((listener, diag)) = jailed.mediation.take() {
             let sockets = policy.binds.iter().filter(|bind| bind.kind == FileKind::Socket);
-            let rules = mediate::Rules {
-                closed: policy.network.closed_ports.clone(),
-                granted: sockets.map(|bind| bind.source.clone()).collect(),
-                diag,
-                missed: self.missed.clone(),
+            let granted = sockets.map(|bind| bind.source.clone()).collect();
+            let rules = match policy.mode() {
+                Mode::Full => mediate::Rules {
+                    net: mediate::Net::Private {
+                        closed: policy.network.closed_ports.clone(),
+                    },
+                    detour: None,
+                    granted,
+                    inside: mediate::Inside::Namespace,
+                    diag,
+                    refusals: self.refusals.clone(),
+                },
+                Mode::Reduced => {
+                    let detour = log.map(|(launch, path)| self.serve_broker(policy, launch, path));
+                    let detour = detour.transpose()?.flatten();
+                    mediate::Rules {
+                        net: shared_net(&policy.network, detour.as_ref()),
+                        detour,
+                        granted,
+                        inside: held_by(jailed.facts.first)?,
+                        diag,
+                        refusals: self.refusals.clone(),
+                    }
+                }
             };
-            mediate::start(listener, rules).map_err(MediationError::Thread)?;
+            let crew = mediate::start(listener, rules).map_err(MediationError::Thread)?;
+            self.mediators.push(crew);
         }
         Ok(())
     }
 
+    /// The broker of a sandbox that shares the machine's network, on a port of its loopback; nothing if it has none.
+    fn serve_broker(
+        &mut self,
+        policy: &Policy,
+        launch: &LaunchId,
+        log: &AbsPath,
+    ) -> Result<Option<Detour>, MediationError> {
+        let Some(asked) = broker_port().filter(|_| policy.network.mode == Network::Brokered) else {
+            return Ok(None);
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(MediationError::Thread)?;
+        let at = listener.local_addr().map_err(MediationError::Thread)?.port();
+        let at = Port::new(at).ok_or(MediationError::NoWay(asked))?;
+        let admission = Arc::new(Admission::default());
+        let broker = broker(policy, launch, log)?.with_admission(Arc::clone(&admission));
+        self.routes.push(Route {
+            listener: listener.into(),
+            target: Target::Broker(Arc::new(broker)),
+        });
+        Ok(Some(Detour { asked, at, admission }))
+    }
+
     /// Ports of a sandbox that this machine's loopback may reach.
     pub fn publish(&mut self, listeners: Vec<(Port, OwnedFd)>, door: &Arc<Door>) {
+        if matches!(**door, Door::Open) {
+            // In one network with the machine's own the command listens there itself.
+            return;
+        }
         let routes = listeners.into_iter().map(|(port, listener)| Route {
             listener,
             target: Target::Inside(Arc::clone(door), port),
@@ -116,11 +168,16 @@ impl Mediation {
     }
 
     /// Serves from now on.
-    pub fn start(self) -> Result<Option<Traffic>, MediationError> {
-        if self.routes.is_empty() {
-            return Ok(None);
-        }
-        Traffic::start(self.routes).map(Some).map_err(MediationError::Thread)
+    pub fn start(self) -> Result<Serving, MediationError> {
+        let traffic = if self.routes.is_empty() {
+            None
+        } else {
+            Some(Traffic::start(self.routes).map_err(MediationError::Thread)?)
+        };
+        Ok(Serving {
+            _traffic: traffic,
+            _mediators: self.mediators,
+        })
     }
 }
 
@@ -157,16 +214,34 @@ fn way(network: &NetPolicy, joined: Option<Port>, port: Port) -> Option<Way> {
     }
 }
 
-fn broker(policy: &Policy, launch: &LaunchId, path: &AbsPath) -> Result<Arc<Broker>, MediationError> {
+fn broker(policy: &Policy, launch: &LaunchId, path: &AbsPath) -> Result<Broker, MediationError> {
     let log = Log::open(path).map_err(|source| MediationError::Log {
         path: path.clone(),
         source,
     })?;
-    Ok(Arc::new(Broker::new(
+    Ok(Broker::new(
         launch.clone(),
         PolicyJudge::new(policy.network.clone()),
         log,
-    )))
+    ))
+}
+
+/// What of the machine's network is open to a sandbox that shares it: its broker, the ports that were opened, and for
+/// listening those that are published or that only the supervisor may connect to.
+fn shared_net(network: &NetPolicy, detour: Option<&Detour>) -> mediate::Net {
+    let broker = detour.map(|detour| detour.asked);
+    let listen = network.listen_ports.iter().chain(&network.closed_ports);
+    mediate::Net::Host {
+        reach: network.open_ports.iter().copied().chain(broker).collect(),
+        listen: mediate::Listen::Only(listen.copied().collect()),
+    }
+}
+
+/// The sockets of whatever descends from the sandbox's first process.
+fn held_by(first: Pid) -> Result<mediate::Inside, MediationError> {
+    let unread = || MediationError::Thread(io::Error::from(io::ErrorKind::NotFound));
+    let first = Birth::of(first).map_err(|_| unread())?;
+    Ok(mediate::Inside::Held(Box::new(move || descendants(first))))
 }
 
 #[cfg(test)]

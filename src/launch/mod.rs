@@ -6,6 +6,7 @@ pub mod begin;
 mod captured;
 mod changed;
 pub mod control;
+pub mod denials;
 pub mod doctor;
 mod enclose;
 mod interrupted;

@@ -1,11 +1,11 @@
 //! The policy that a launch would have, without making or running anything: for `explain` and `why`.
 
-use super::wish::name_the_broker;
+use super::wish::{broker_port, name_the_broker};
 use super::{Additions, Setting, Wish};
 use crate::agent::{self, Agent, AgentError, Candidate, PINNED, Program, Search, Side, Source, Version};
 use crate::base::{AbsPath, Explain as _, Fault};
 use crate::policy::profile::{Entry, Mounted, Profile};
-use crate::policy::{Note, Policy, Topic, resolve};
+use crate::policy::{Note, Policy, Request, Topic, resolve};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -33,35 +33,84 @@ impl From<AgentError> for Missing {
     }
 }
 
+/// A profile that a launch would take.
+#[derive(Debug)]
+pub struct Checked {
+    pub profile: Profile,
+    pub preview: Preview,
+    /// Whether it was held against the workspace here, too.
+    pub workspace: bool,
+}
+
 impl Wish {
     /// Resolves as a launch would; nothing is made, and no program is run to ask for its version.
     pub fn preview(&self, default: &str, setting: &Setting) -> Result<Preview, Fault> {
-        let mut profile = self.profile(default, setting)?;
-        let agent = agent_of(&profile);
-        let names = variable_names(agent, &setting.dirs.data);
-        let mut variables = Vec::new();
-        let mut agent_missing = None;
-        if agent.is_some() || uses(&profile, &names) {
-            let agent = agent.or(agent::AGENTS.first().copied());
-            let root = self.root(setting)?;
-            match agent.map(|agent| (agent, installed(agent, &root, setting))) {
-                Some((agent, Ok(candidate))) => variables = values(agent, candidate, setting),
-                Some((_, Err(error))) => {
-                    leave_out(&mut profile, &names);
-                    agent_missing = Some(error.into());
-                }
-                None => {}
-            }
-        }
-        let additions = Additions {
-            variables,
-            ..Additions::default()
-        };
-        let request = self.request(additions, setting)?;
-        let mut policy = resolve(&profile, &request, &setting.host)?;
-        name_the_broker(&mut policy);
-        Ok(Preview { policy, agent_missing })
+        self.check_variables(setting)?;
+        let profile = self.profile(default, setting)?;
+        let root = self.root(setting)?;
+        let request = |additions| self.request(additions, setting);
+        looked_at(profile, Some(&root), &request, setting)
     }
+
+    /// Loads and resolves the profile as a launch would. Where this folder cannot be a workspace the rest is checked
+    /// without one: that is not the profile's fault.
+    pub fn check(&self, setting: &Setting) -> Result<Checked, Fault> {
+        let profile = self.profile("", setting)?;
+        let root = self.checked_root(setting).ok();
+        let request = |mut additions: Additions| {
+            if root.is_none() {
+                additions.variables.push(("WORKDIR".into(), setting.here.clone()));
+            }
+            let mut request = self.request(additions, setting)?;
+            request.root = root.as_ref().map(|root| root.as_path().to_owned());
+            Ok(request)
+        };
+        let preview = looked_at(profile.clone(), root.as_ref(), &request, setting)?;
+        let workspace = root.is_some();
+        Ok(Checked {
+            profile,
+            preview,
+            workspace,
+        })
+    }
+}
+
+/// The policy of a profile, with the values of its agent's program if that is installed.
+fn looked_at(
+    mut profile: Profile,
+    root: Option<&AbsPath>,
+    request: &dyn Fn(Additions) -> Result<Request, Fault>,
+    setting: &Setting,
+) -> Result<Preview, Fault> {
+    let agent = agent_of(&profile);
+    let names = variable_names(agent, &setting.dirs.data);
+    let mut variables = Vec::new();
+    let mut agent_missing = None;
+    if agent.is_some() || uses(&profile, &names) {
+        let agent = agent.or(agent::AGENTS.first().copied());
+        match agent.map(|agent| (agent, installed(agent, root, setting))) {
+            Some((agent, Ok(candidate))) => variables = values(agent, candidate, setting),
+            Some((_, Err(error))) => {
+                leave_out(&mut profile, &names);
+                agent_missing = Some(error.into());
+            }
+            None => {}
+        }
+    }
+    let request = request(Additions {
+        variables,
+        ..Additions::default()
+    })?;
+    let mut policy = resolve(&profile, &request, &setting.host)?;
+    if [&policy.network.open_ports, &policy.network.listen_ports]
+        .into_iter()
+        .flatten()
+        .any(|port| Some(*port) == broker_port())
+    {
+        return Err(super::wish::BrokersPort.into());
+    }
+    name_the_broker(&mut policy);
+    Ok(Preview { policy, agent_missing })
 }
 
 /// The agent whose shipped profile this is, or extends.
@@ -74,11 +123,11 @@ fn agent_of(profile: &Profile) -> Option<&'static dyn Agent> {
 }
 
 /// Finds the agent's program without running it.
-pub(super) fn installed(agent: &dyn Agent, root: &AbsPath, setting: &Setting) -> Result<Candidate, AgentError> {
+pub(super) fn installed(agent: &dyn Agent, root: Option<&AbsPath>, setting: &Setting) -> Result<Candidate, AgentError> {
     agent.find(&Search {
         configured: None,
         path: setting.environ.get(OsStr::new("PATH")).map(OsString::as_os_str),
-        workspace: Some(root),
+        workspace: root,
         data: &setting.dirs.data,
     })
 }

@@ -9,7 +9,7 @@ use super::watch::Watch;
 use crate::agent::{NotReady, Patience, Ready, wait_ready};
 use crate::base::{AbsPath, Explain, Fault, Kind};
 use crate::sandbox::attend::Signals;
-use crate::sandbox::door::Door;
+use crate::sandbox::door::{Door, DoorGone};
 use crate::sandbox::{Running, Told};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::cell::RefCell;
@@ -50,6 +50,7 @@ pub fn wait_until_ready(
     let unconfined = RefCell::new(None);
     let exited = || match waiting.signals.ending() {
         Some(signal) => Some(Interrupted(signal).to_string()),
+        None if door.is_gone() => Some(DoorGone.to_string()),
         None => ended(waiting.server).or_else(|| {
             let found = failed(waiting.watch)?;
             let text = found.to_string();
@@ -69,6 +70,9 @@ pub fn wait_until_ready(
         exited,
     );
     end_if_asked(waiting.signals)?;
+    if door.is_gone() {
+        return Err(DoorGone.into());
+    }
     if let Some(unconfined) = unconfined.into_inner() {
         return Err(unconfined.into());
     }

@@ -35,6 +35,12 @@ pub fn record_start(record: &mut Record, pair: &Pair, logs: &Logs, [server, clie
     record.server_log = Some(logs.server_path.clone());
     record.network_log = Some(logs.network.clone());
     record.mode = Some("full".into());
+    let missing = pair
+        .server
+        .weakened
+        .iter()
+        .map(|promise| promise.full_name().to_owned());
+    record.allow_missing = missing.collect();
     record.last_error = None;
     record.verification = None;
     record.last_exit_code = None;
@@ -52,6 +58,7 @@ fn side(facts: &Facts) -> Option<Side> {
     Some(Side {
         init,
         pid_namespace,
+        given: serde_json::to_value(&facts.given).ok(),
         other: Map::new(),
     })
 }

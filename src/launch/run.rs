@@ -9,7 +9,9 @@ use super::watch::Watch;
 use super::wish::{Additions, Wish};
 use super::{Setting, changed};
 use crate::base::{AbsPath, Explain, Fault, Kind, LaunchId};
-use crate::policy::{Policy, Sought, sought};
+use crate::policy::Policy;
+use crate::sandbox::door::DoorGone;
+use crate::sandbox::given::Given;
 use crate::sandbox::plan::Op;
 use crate::sandbox::terminal::{Pane, Relay};
 use crate::sandbox::{Doors, Exit, Order, Stream, planned};
@@ -27,17 +29,17 @@ pub const DEFAULT_PROFILE: &str = "default";
 #[derive(Debug)]
 pub enum Progress<'a> {
     /// The policy is frozen; the sandbox is made next.
-    Resolved,
+    Resolved(&'a Policy),
     Held {
         launch: &'a LaunchId,
         first: i32,
         command: i32,
+        /// What the kernel gave.
+        given: &'a Given,
     },
     Verified(&'a Report),
     Released,
     Ended(Exit),
-    /// The command failed, and had looked for these services of the host.
-    Sought(&'a [Sought]),
     /// Protected paths that were absent before and stand there now.
     Changed(&'a [AbsPath]),
 }
@@ -74,6 +76,7 @@ pub fn line(
     setting: &Setting,
     tell: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Exit, Fault> {
+    wish.check_variables(setting)?;
     let launch = LaunchId::fresh();
     let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
     enclosed(&launch, &policy, argv, setting, tell)
@@ -90,7 +93,7 @@ pub fn enclosed(
     let log = network_log(launch, policy, setting)?;
     let outside = published(policy)?;
     let before = changed::absent(policy);
-    tell(Progress::Resolved);
+    tell(Progress::Resolved(policy));
     let order = |policy: &Policy| Ok::<_, Fault>(order(policy, argv.clone()));
     let Enclosed {
         mut jailed,
@@ -101,13 +104,15 @@ pub fn enclosed(
         launch,
         first: jailed.facts.first.get(),
         command: jailed.facts.command.get(),
+        given: &jailed.facts.given,
     });
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(setting.refused(&run_name(launch)));
     mediation.add(&mut jailed, &policy, log.as_ref().map(|log| (launch, log)), None)?;
-    if let Some(door) = jailed.door.take() {
-        mediation.publish(outside, &Arc::new(door));
+    let door = jailed.door.take().map(Arc::new);
+    if let Some(door) = &door {
+        mediation.publish(outside, door);
     }
-    let (missed, _traffic) = (mediation.missed(), mediation.start()?);
+    let _traffic = mediation.start()?;
     let network = NetSubject {
         handed_out: handed_out(&jailed.facts),
         ..NetSubject::default()
@@ -120,7 +125,7 @@ pub fn enclosed(
     let running = jailed.release(passed)?;
     tell(Progress::Released);
     let alone = [&running];
-    let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop);
+    let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop).through(door.as_deref());
     let (outcome, relay) = attendance.wait(|_| {});
     running.end();
     if let Some(relay) = relay {
@@ -132,19 +137,14 @@ pub fn enclosed(
     let appeared = changed::appeared(&before);
     tell(Progress::Changed(&appeared));
     match outcome {
-        Outcome::Ended(_, exit) => Ok(ended(exit, &sought(&argv, &missed.paths(), &policy), tell)),
+        Outcome::Ended(_, exit) => {
+            tell(Progress::Ended(exit));
+            Ok(exit)
+        }
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::DoorGone => Err(DoorGone.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
-}
-
-/// Tells how it ended, and what a command that failed had looked for.
-fn ended(exit: Exit, sought: &[Sought], tell: &mut dyn FnMut(Progress<'_>)) -> Exit {
-    if exit.status() != 0 && !sought.is_empty() {
-        tell(Progress::Sought(sought));
-    }
-    tell(Progress::Ended(exit));
-    exit
 }
 
 /// Joins the sandbox's terminal to the pane, before anything can write to it.
@@ -155,6 +155,7 @@ pub fn relay(inner: OwnedFd) -> Result<Relay, RunError> {
 
 /// The plan that `line` would carry out.
 pub fn dry_run(wish: &Wish, argv: Vec<OsString>, setting: &Setting) -> Result<(Policy, Vec<Op>), Fault> {
+    wish.check_variables(setting)?;
     let policy = wish.policy(DEFAULT_PROFILE, Additions::default(), setting)?;
     let ops = planned(&policy, &order(&policy, argv));
     Ok((policy, ops))
@@ -201,11 +202,16 @@ fn tidy(log: &AbsPath, setting: &Setting) {
     }
 }
 
+/// What the files of one command's launch are called by.
+pub fn run_name(launch: &LaunchId) -> String {
+    format!("run-{launch}")
+}
+
 fn network_log(launch: &LaunchId, policy: &Policy, setting: &Setting) -> Result<Option<AbsPath>, Fault> {
     if inlets(policy).is_empty() {
         return Ok(None);
     }
     let store = Store::open(&setting.dirs)?;
-    let path = store.logs().network(&format!("run-{launch}"));
+    let path = store.logs().network(&run_name(launch));
     path.map(Some).map_err(|source| MediationError::Name(source).into())
 }

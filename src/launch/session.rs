@@ -13,6 +13,7 @@ use super::{Setting, changed};
 use crate::agent::Ready;
 use crate::base::{AbsPath, Fault};
 use crate::policy::Policy;
+use crate::sandbox::door::DoorGone;
 use crate::sandbox::terminal::Pane;
 use crate::sandbox::{Exit, Jailed, Running, spawn};
 use crate::state::{Claim, Record, Store};
@@ -65,7 +66,7 @@ pub fn line(
     })?;
     tell(Progress::Held(&pair.server));
     let door = Arc::new(server.door.take().ok_or(super::pair::PairError::NoDoor)?);
-    let mut mediation = Mediation::new();
+    let mut mediation = Mediation::new(setting.refused(&record.session_name));
     mediation.add(
         &mut server,
         &pair.server,
@@ -100,7 +101,7 @@ pub fn line(
     claim.update(|record| record_running(record, &ready, verification, begun))?;
     let both = [&server, &client];
     let mut rounds = Rounds::new(claim);
-    let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure());
+    let attendance = Attendance::new(&both, relay, &setting.signals, &watch, wish.on_failure()).through(Some(&door));
     let (outcome, relay) = attendance.wait(|round| rounds.note(round));
     end(server, client);
     if let Some(relay) = relay {
@@ -132,6 +133,7 @@ fn finish(outcome: Outcome, changed: Vec<AbsPath>) -> Result<Ended, Fault> {
         Outcome::Ended(1, exit) => Ok(Ended { exit, changed }),
         Outcome::Ended(_, exit) => Err(super::pair::PairError::ServerEnded(describe(exit)).into()),
         Outcome::Unconfined(report) => Err(Unconfined::of(&report).into()),
+        Outcome::DoorGone => Err(DoorGone.into()),
         Outcome::Broken(errno) => Err(RunError::Broken(errno).into()),
     }
 }

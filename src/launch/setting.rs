@@ -3,6 +3,7 @@
 use crate::base::{AbsPath, Dirs, Environ, Explain, Fault, Kind};
 use crate::policy::LiveHost;
 use crate::sandbox::attend::Signals;
+use crate::state::Logs;
 use std::path::PathBuf;
 
 /// The process's environment, folders, signals and own program.
@@ -61,6 +62,11 @@ impl Setting {
     /// Where people keep profiles of their own.
     pub fn profile_folders(&self) -> Vec<PathBuf> {
         vec![self.dirs.config.as_path().join("profiles")]
+    }
+
+    /// Where the mediator of a launch tells what it refused; the folder is made when there is something to tell.
+    pub fn refused(&self, session: &str) -> Option<AbsPath> {
+        Logs::refused_in(&self.dirs.state, session).ok()
     }
 
     /// The folders that no launch may hand in.

@@ -4,16 +4,17 @@
 use crate::base::{AbsPath, Explain, Kind, Pid, Port, ProcessRecord};
 use crate::policy::{Access, FileKind, Mode, Policy};
 use crate::sandbox::Facts;
+use crate::sandbox::group::settings;
 use crate::sandbox::layers::mounts::{NODES, PROC_COVERED, PROC_READ_ONLY};
 use crate::sandbox::plan::Op;
 use crate::verify::{
-    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject, Subject,
-    Walls, Which, Writing, mount_points, own_filters,
+    Attempted, Birth, EnvSubject, Filters, GroupSubject, IdMap, Identity, MountKind, MountRule, Namespaces, NetSubject,
+    Subject, Walls, Which, Writing, mount_points, own_filters,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The facts could not be read from the kernel.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +91,8 @@ pub fn subject(
         gate: identities(&facts.gate),
         mounts: mounts(&facts.ops),
         limits: policy.limits.clone(),
+        memory_each: facts.memory_each,
+        group: facts.group.clone().map(|folder| group(folder, policy)),
         network,
         environment: environment(policy),
         landlock: vec![Attempted {
@@ -98,6 +101,14 @@ pub fn subject(
             errno: after,
         }],
     })
+}
+
+/// The group with what was written into it. A kernel without an account of swap has no file for it.
+fn group(folder: PathBuf, policy: &Policy) -> GroupSubject {
+    let files = settings(&policy.limits).into_iter();
+    let files = files.filter(|(_, name, _)| folder.join(name).exists());
+    let files = files.map(|(_, name, value)| (name.to_owned(), value)).collect();
+    GroupSubject { folder, files }
 }
 
 /// The network side: which listeners were handed out.
@@ -236,7 +247,19 @@ fn devices() -> Vec<MountRule> {
             .iter()
             .flat_map(|at| rule(at, MountKind::Memory, Writing::Allowed)),
     );
+    if has_queues() {
+        let queues = at("mqueue").into_iter();
+        rules.extend(queues.flat_map(|at| rule(&at, MountKind::Queues, Writing::Allowed)));
+    }
     rules
+}
+
+/// Whether this kernel has message queues.
+fn has_queues() -> bool {
+    let known = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    known
+        .lines()
+        .any(|line| line.split_whitespace().last() == Some("mqueue"))
 }
 
 /// The host's mount points, each once.

@@ -8,7 +8,7 @@ use super::{Additions, Setting, Wish};
 use crate::agent::{Agent, Candidate, Version};
 use crate::base::{AbsPath, Explain, Fault, Kind};
 use crate::policy::Policy;
-use crate::sandbox::attend::{Event, next};
+use crate::sandbox::attend::{Event, Wakes, next};
 use crate::sandbox::{Doors, Exit, Order, Running, Stream, Told, spawn};
 use crate::verify::{NetSubject, Subject, held, running};
 use nix::fcntl::OFlag;
@@ -118,7 +118,10 @@ fn wait(command: &Running, subject: &Subject, deadline: Instant, setting: &Setti
             &[command],
             &mut None,
             &setting.signals,
-            std::os::fd::AsFd::as_fd(&wake),
+            Wakes {
+                watch: std::os::fd::AsFd::as_fd(&wake),
+                door: None,
+            },
             Some(until),
         );
         match event.map_err(RunError::Broken)? {
@@ -131,7 +134,7 @@ fn wait(command: &Running, subject: &Subject, deadline: Instant, setting: &Setti
                     return Err(Unconfined::of(&report).into());
                 }
             }
-            Event::Told(..) | Event::Woken => {}
+            Event::Told(..) | Event::Woken | Event::DoorGone => {}
         }
     }
 }

@@ -1,10 +1,11 @@
 //! What a person asks for, and its way to a frozen policy: the steps load and resolve of the line.
 
 use super::Setting;
+use crate::base::text::visible;
 use crate::base::{AbsPath, Explain, Fault, Kind, Port, dirs};
 use crate::policy::{
-    Access, CommandGrant, EnvWish, FileKind, Network, Policy, Profile, Request, check_workspace, load, preparations,
-    resolve, workspace_folder, workspace_root,
+    Access, CommandGrant, EnvWish, FileKind, Limits, Network, Policy, Profile, Request, check_workspace, load,
+    preparations, resolve, workspace_folder, workspace_root,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -30,6 +31,14 @@ pub struct Wish {
     pub open_ports: Vec<Port>,
     pub block_net: bool,
     pub env: Vec<OsString>,
+    /// Promises that may be missing, by their full names.
+    #[serde(default)]
+    pub allow_missing: Vec<String>,
+    /// Each wins over the profile's.
+    #[serde(default)]
+    pub bounds: Limits,
+    #[serde(default)]
+    pub tmp_size: Option<u64>,
     /// The workspace itself, as `--workdir` names it: this folder and nothing around it.
     pub workdir: Option<OsString>,
     /// Where a wish without `workdir` was made, once it has left the process that made it.
@@ -47,6 +56,20 @@ impl Explain for BrokersPort {
     }
     fn hint(&self) -> Option<String> {
         Some("choose another port, or grant the service by name: --service NAME.pinfold=127.0.0.1:PORT".into())
+    }
+}
+
+/// A variable is to be passed on that this process does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("--env {}: there is no such variable here to pass on", visible(.0))]
+pub struct Unset(OsString);
+
+impl Explain for Unset {
+    fn kind(&self) -> Kind {
+        Kind::Usage
+    }
+    fn hint(&self) -> Option<String> {
+        Some("export it first, or write its value: --env NAME=VALUE".into())
     }
 }
 
@@ -88,6 +111,17 @@ impl Wish {
         self.root(setting)
     }
 
+    /// Whether every variable that is to be passed on is there. Only for a wish as it was typed: of a recorded one the
+    /// values are gone, and it is resolved without them.
+    pub fn check_variables(&self, setting: &Setting) -> Result<(), Unset> {
+        let is_missing = |text: &&OsString| {
+            let is_name = !text.is_empty() && !text.as_bytes().contains(&b'=');
+            is_name && !setting.environ.contains_key(text.as_os_str())
+        };
+        let missing = self.env.iter().find(is_missing);
+        missing.map_or(Ok(()), |name| Err(Unset(name.clone())))
+    }
+
     /// The profile with all that it extends.
     pub fn profile(&self, default: &str, setting: &Setting) -> Result<Profile, Fault> {
         let name = self
@@ -99,7 +133,13 @@ impl Wish {
         } else {
             name.into()
         };
-        Ok(load(&name, &setting.profile_folders(), &setting.host)?)
+        let mut profile = load(&name, &setting.profile_folders(), &setting.host)?;
+        let (own, wished) = (&mut profile.limits, &self.bounds);
+        own.memory = wished.memory.or(own.memory);
+        own.processes = wished.processes.or(own.processes);
+        own.cpu = wished.cpu.or(own.cpu);
+        profile.scratch_size = self.tmp_size.or(profile.scratch_size);
+        Ok(profile)
     }
 
     /// The frozen policy. Folders that the profile wants made (all of them Pinfold's own) are made.
@@ -138,12 +178,19 @@ impl Wish {
             block_net: self.block_net,
             env: self.env.iter().map(|text| env_wish(text)).collect(),
             added_env: additions.environment,
-            variables: additions.variables,
+            variables: additions.variables.into_iter().chain([kept(setting)]).collect(),
             own_folders: setting.own_folders(),
             own_program: Some(setting.program.clone()),
-            allow_missing: Vec::new(),
+            // Parsed when they were typed; a record that names another promise weakens nothing.
+            allow_missing: self.allow_missing.iter().filter_map(|name| name.parse().ok()).collect(),
         })
     }
+}
+
+/// Where profiles keep what programs in sandboxes write and find again: apart from the folders that the same programs use
+/// outside, so that nothing made inside is run or trusted there.
+fn kept(setting: &Setting) -> (String, PathBuf) {
+    ("PINFOLD_KEPT".into(), setting.dirs.data.as_path().join("kept"))
 }
 
 fn env_wish(text: &OsStr) -> EnvWish {

@@ -1,6 +1,6 @@
 //! A resolved policy in words, with the origin of each line.
 
-use super::frozen::{Access, Content, FileKind, Network, Origin, Policy, Promise, Rule, Topic};
+use super::frozen::{Access, Content, FileKind, Limits, Network, Origin, Policy, Promise, Rule, Topic};
 use crate::base::{AbsPath, Port};
 use serde::Serialize;
 use std::fmt;
@@ -18,6 +18,7 @@ pub enum Section {
     Environment,
     Limit,
     Note,
+    Warning,
 }
 
 /// One line of an explanation.
@@ -42,23 +43,34 @@ pub struct Explanation {
     pub lines: Vec<Line>,
 }
 
+/// What keeps a limit is the machine's affair: `doctor` tries it, and `info` says what a launch got.
+fn limits(limits: &Limits) -> Vec<Line> {
+    let cpu = limits.cpu.map(|milli| format!("{}.{:03}", milli / 1000, milli % 1000));
+    let text = |number: Option<u64>| number.map(|number| number.to_string());
+    let rows = [
+        ("memory in bytes", text(limits.memory)),
+        ("processes", text(limits.processes)),
+        ("processors", cpu),
+        ("open files", text(limits.open_files)),
+        ("address space in bytes", text(limits.address_space)),
+    ];
+    let lines = rows.into_iter().filter_map(|(subject, most)| Some((subject, most?)));
+    lines
+        .map(|(subject, most)| line(Section::Limit, &subject, &most, None))
+        .collect()
+}
+
 /// Puts a policy in words; `Display` of the result is the text form.
 pub fn explain(policy: &Policy) -> Explanation {
     let mut lines = files(policy);
     lines.extend(network(policy));
-    let limits = [
-        ("processes", policy.limits.processes),
-        ("open files", policy.limits.open_files),
-        ("address space in bytes", policy.limits.address_space),
-    ];
-    for (subject, limit) in limits {
-        lines.extend(limit.map(|limit| line(Section::Limit, &subject, &limit.to_string(), None)));
-    }
+    lines.extend(limits(&policy.limits));
     for note in &policy.notes {
         let (section, effect) = match note.topic {
             Topic::Variable => (Section::Environment, "set".to_owned()),
             Topic::LeftOut => (Section::Note, format!("left out: {}", note.text)),
             Topic::Differs => (Section::Note, note.text.clone()),
+            Topic::Warning => (Section::Warning, note.text.clone()),
             // Shown where the thing itself is.
             Topic::Port | Topic::Mask => continue,
         };
@@ -244,6 +256,9 @@ impl fmt::Display for Explanation {
             None => writeln!(f, "no workspace")?,
         }
         writeln!(f, "starts in {}", shown(&self.workdir))?;
+        for promise in &self.weakened {
+            writeln!(f, "may go without {}", promise.full_name())?;
+        }
         let mut section = None;
         for line in &self.lines {
             if section != Some(line.section) {

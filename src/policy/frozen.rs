@@ -1,7 +1,7 @@
 //! The resolved policy: absolute, frozen, explainable. No defaults and no look-ups happen after it is made.
 
 use crate::base::{AbsPath, Port};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -198,6 +198,16 @@ pub enum Network {
     Brokered,
 }
 
+/// Whether Unix datagram sockets can be made inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Datagrams {
+    /// No, so that no send needs a decision.
+    Refused,
+    /// Yes; every send that may have an address is decided and made by the supervisor.
+    Mediated,
+}
+
 /// The network side of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NetPolicy {
@@ -219,14 +229,42 @@ pub struct NetPolicy {
 pub struct Environment(pub BTreeMap<OsString, OsString>);
 
 /// Resource limits; nothing means the kernel's own.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
 pub struct Limits {
-    /// RLIMIT_NPROC.
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Processes and threads.
     pub processes: Option<u64>,
+    /// Thousandths of a processor.
+    pub cpu: Option<u64>,
     /// RLIMIT_NOFILE.
     pub open_files: Option<u64>,
     /// RLIMIT_AS in bytes.
     pub address_space: Option<u64>,
+}
+
+/// Bytes, as a number with `K`, `M` or `G` behind it, or with nothing.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let (number, unit) = match text.strip_suffix(['K', 'M', 'G']) {
+        Some(number) if text.ends_with('K') => (number, 1 << 10),
+        Some(number) if text.ends_with('M') => (number, 1 << 20),
+        Some(number) => (number, 1 << 30),
+        None => (text, 1_u64),
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit).filter(|bytes| *bytes > 0)
+}
+
+/// Thousandths of a processor, of a decimal number of processors: `2`, `1.5`, `0.25`.
+pub fn parse_processors(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(whole) || !is_number(part) || part.len() > 3 {
+        return None;
+    }
+    let thousandths: u64 = format!("{part:0<3}").parse().ok()?;
+    let milli = whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(thousandths)?;
+    Some(milli).filter(|milli| *milli > 0)
 }
 
 /// What a `Note` is about.
@@ -243,6 +281,15 @@ pub enum Topic {
     LeftOut,
     /// Something as written that is enforced differently, or a key that is not used here.
     Differs,
+    /// Something that a person should know before the launch runs.
+    Warning,
+}
+
+impl Topic {
+    /// Whether it is about the profile rather than about what is granted.
+    pub fn is_remark(self) -> bool {
+        matches!(self, Topic::LeftOut | Topic::Differs | Topic::Warning)
+    }
 }
 
 /// Where something comes from that has no origin of its own in the policy.
@@ -278,6 +325,7 @@ pub struct Policy {
     /// Paths inside, below a bind, that must not be readable (equal to the host paths unless the bind moves them): sorted.
     pub masked: Vec<AbsPath>,
     pub network: NetPolicy,
+    pub datagrams: Datagrams,
     pub environment: Environment,
     pub limits: Limits,
     /// Promises that were given up by name.

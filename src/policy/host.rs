@@ -27,6 +27,8 @@ pub trait Host {
     fn list(&self, path: &AbsPath) -> io::Result<Vec<OsString>>;
     /// A whole regular file of at most `limit` bytes; a longer one is an error, a last link is not followed.
     fn read_small(&self, path: &AbsPath, limit: u64) -> io::Result<Vec<u8>>;
+    /// How many names the file at the path has (hard links), its last link not followed.
+    fn name_count(&self, path: &AbsPath) -> io::Result<u64>;
     /// The effective user.
     fn uid(&self) -> u32;
     /// The home folder: `$HOME`, else the one of the user database.

@@ -90,6 +90,10 @@ impl Host for LiveHost {
         }
     }
 
+    fn name_count(&self, path: &AbsPath) -> io::Result<u64> {
+        fs::symlink_metadata(path).map(|meta| meta.nlink())
+    }
+
     fn uid(&self) -> u32 {
         fs::metadata("/proc/self").map(|meta| meta.uid()).unwrap_or(u32::MAX)
     }

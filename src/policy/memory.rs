@@ -21,6 +21,7 @@ enum Node {
 pub(crate) struct MemoryHost {
     nodes: BTreeMap<PathBuf, Node>,
     home: Option<PathBuf>,
+    names: BTreeMap<PathBuf, u64>,
     environment: Vec<(OsString, OsString)>,
 }
 
@@ -79,6 +80,11 @@ impl MemoryHost {
     /// A folder that may not be listed or entered.
     pub(crate) fn closed(mut self, path: &str) -> Self {
         self.put(path, Node::Closed);
+        self
+    }
+    /// A file that has this many names.
+    pub(crate) fn named(mut self, path: &str, names: u64) -> Self {
+        self.names.insert(PathBuf::from(path), names);
         self
     }
     pub(crate) fn without(mut self, path: &str) -> Self {
@@ -148,6 +154,10 @@ impl Host for MemoryHost {
             Node::File(bytes) => Ok(bytes.clone()),
             _ => Err(io::Error::from(io::ErrorKind::InvalidInput)),
         }
+    }
+    fn name_count(&self, path: &AbsPath) -> io::Result<u64> {
+        self.node(path)?;
+        Ok(self.names.get(path.as_path()).copied().unwrap_or(1))
     }
     fn uid(&self) -> u32 {
         1000

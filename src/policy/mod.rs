@@ -4,6 +4,7 @@
 
 mod explain;
 mod frozen;
+mod glob;
 mod host;
 mod live;
 #[cfg(test)]
@@ -12,16 +13,18 @@ pub mod net;
 mod outside;
 pub mod profile;
 mod reduced;
+pub mod remedy;
 mod remembered;
 mod resolve;
 mod split;
 mod walk;
+mod weakening;
 mod why;
 
 pub use explain::{Explanation, Line, Section, explain};
 pub use frozen::{
-    Access, Bind, Content, Environment, FileKind, Limits, Link, Made, Mode, NetPolicy, Network, Note, Origin, Policy,
-    Promise, Protected, Rule, Service, Topic,
+    Access, Bind, Content, Datagrams, Environment, FileKind, Limits, Link, Made, Mode, NetPolicy, Network, Note,
+    Origin, Policy, Promise, Protected, Rule, Service, Topic, parse_processors, parse_size,
 };
 pub use host::{Host, HostKind};
 pub use live::LiveHost;
@@ -32,5 +35,6 @@ pub use resolve::{
     CommandGrant, EnvWish, Preparation, Request, ResolveError, check_workspace, preparations, resolve,
     workspace_folder, workspace_root,
 };
-pub use split::SplitError;
+pub use split::{Absent, Piece, Reach, SplitError, split};
+pub use weakening::PromiseError;
 pub use why::{Answer, Question, Verdict, why};

@@ -6,7 +6,7 @@
 
 use super::frozen::{Access, Bind, Content, FileKind, Made, Origin, Policy, Promise};
 use super::host::Host;
-use super::split::{Carve, SplitError, split};
+use super::split::{Absent, Piece, Reach, SplitError, split};
 use crate::base::AbsPath;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub struct Reduced {
 }
 
 /// Why a policy cannot do without namespaces.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReduceError {
     #[error("{0} would have to show something else than the machine's own, which takes a mount")]
     Moved(AbsPath),
@@ -84,16 +84,16 @@ pub fn reduce(policy: &Policy, room: &AbsPath, host: &dyn Host) -> Result<Reduce
             None if bind.source != bind.target => return Err(ReduceError::Moved(bind.target.clone())),
             None => {}
         }
-        let grant = Bind {
+        grants.push(Bind {
             target: bind.source.clone(),
             access: match bind.access {
                 Access::Layered => Access::Read,
                 access => access,
             },
             ..bind.clone()
-        };
-        grants.extend(split(&grant, &carves(policy, &grant), host)?);
+        });
     }
+    let mut grants = around(policy, grants, host)?;
     grants.extend(
         rooms
             .scratch
@@ -132,27 +132,36 @@ fn stand_in(bind: &Bind, at: AbsPath) -> Furniture {
     }
 }
 
-/// What of a grant must not have the grant's rights: what is masked, what is protected, and what is granted for less.
-fn carves(policy: &Policy, grant: &Bind) -> Vec<Carve> {
-    let within = |path: &AbsPath| path.is_within(&grant.source);
-    let masked = policy.masked.iter().map(|path| Carve::closed(path.clone()));
-    let keeps = !policy.weakened.contains(&Promise::Protected);
-    let writable = grant.access == Access::ReadWrite;
-    let protected = policy
-        .protected
-        .iter()
-        .filter(|one| keeps && writable && one.kind.is_some());
-    let protected = protected.map(|one| Carve::readable(one.path.clone()));
-    let lesser = policy
-        .binds
-        .iter()
-        .filter(|one| writable && one.access < Access::ReadWrite && one.source != grant.source);
-    let lesser = lesser.map(|one| Carve::readable(one.source.clone()));
-    masked
-        .chain(protected)
-        .chain(lesser)
-        .filter(|carve| within(&carve.path))
-        .collect()
+/// The grants around what is masked, what is protected unless that was given up, and what is granted for less.
+fn around(policy: &Policy, grants: Vec<Bind>, host: &dyn Host) -> Result<Vec<Bind>, SplitError> {
+    let given_up = policy.weakened.contains(&Promise::Protected);
+    let policy = Policy {
+        binds: grants,
+        protected: if given_up { Vec::new() } else { policy.protected.clone() },
+        ..policy.clone()
+    };
+    // What is absent is watched for in this mode as in the other.
+    let pieces = split(&policy, Absent::Reported, host)?;
+    let of = |piece: Piece| {
+        let within = policy.binds.iter().filter(|bind| piece.path.is_within(&bind.source));
+        let whole = within.max_by_key(|bind| &bind.source)?;
+        Some(Bind {
+            source: piece.path.clone(),
+            target: piece.path,
+            access: match piece.reach {
+                Reach::List => Access::List,
+                Reach::Read => Access::Read,
+                Reach::ReadWrite => Access::ReadWrite,
+            },
+            kind: if whole.kind == FileKind::Socket {
+                whole.kind
+            } else {
+                piece.kind
+            },
+            origin: whole.origin.clone(),
+        })
+    };
+    Ok(pieces.into_iter().filter_map(of).collect())
 }
 
 /// Where private folders have their place in the room.

@@ -51,6 +51,9 @@ impl Host for Remembered<'_> {
     fn read_small(&self, path: &AbsPath, limit: u64) -> io::Result<Vec<u8>> {
         self.host.read_small(path, limit)
     }
+    fn name_count(&self, path: &AbsPath) -> io::Result<u64> {
+        self.host.name_count(path)
+    }
     fn uid(&self) -> u32 {
         self.host.uid()
     }

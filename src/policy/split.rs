@@ -1,218 +1,199 @@
-//! A grant split around what lies below it and must not have its rights, for walls whose rights only add up on the way
-//! down (landlock(7)). The limit: in a folder on the way nothing can be made or removed.
+//! Grants around what is denied or protected in them, for a wall that knows grants and nothing else (Landlock without
+//! mounts): there a right on a folder is a right on all that is below it.
+//!
+//! A folder with something denied or protected below is not granted as a whole: its entries are, one by one, except those
+//! on the way down, which are split in turn. What that costs: in a split folder nothing can be made, removed or renamed,
+//! and where something is denied below it, only what stood there when the launch began can be reached. Names below a
+//! folder that may be listed can be listed too, those of denied things with them; what is in these cannot be read.
 
-use super::frozen::{Access, Bind};
+use super::frozen::{Access, Bind, FileKind, Policy};
 use super::host::{Host, HostKind};
 use crate::base::AbsPath;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
 
-/// The most grants that one may become.
-const MOST: usize = 8192;
+/// Pieces of one policy: each is an open file and a rule.
+const MOST: usize = 4096;
 
-/// A path below a grant, and what is left of the grant there.
+/// How far a piece reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// The folder and those below it can be listed; no file of them can be read by it.
+    List,
+    Read,
+    ReadWrite,
+}
+
+/// One grant that holds for all that is below its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Carve {
+pub struct Piece {
+    /// On the host, canonical.
     pub path: AbsPath,
-    /// Nothing, or reading.
-    pub access: Option<Access>,
+    pub reach: Reach,
+    pub kind: FileKind,
 }
 
-impl Carve {
-    /// Nothing of it may be used.
-    pub fn closed(path: AbsPath) -> Carve {
-        Carve { path, access: None }
-    }
-
-    /// It may be read.
-    pub fn readable(path: AbsPath) -> Carve {
-        Carve {
-            path,
-            access: Some(Access::Read),
-        }
-    }
+/// What becomes of a protected path that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absent {
+    /// It cannot be made: the folder that it would stand in is split.
+    Held,
+    /// It can be made, as in full mode, and is reported after exit.
+    Reported,
 }
 
-/// Why a grant cannot be split.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+/// Why a policy cannot be split.
+#[derive(Debug, thiserror::Error)]
 pub enum SplitError {
-    #[error("{0} cannot be listed, so what is protected below it cannot be kept apart from the rest")]
-    Unlisted(AbsPath),
-    #[error("{0} holds more than {MOST} entries beside what is protected in it")]
-    TooMany(AbsPath),
+    #[error("a grant cannot be split around what is denied or protected in {folder:?}: more than {MOST} pieces")]
+    Many { folder: AbsPath },
+    #[error("a grant cannot be split around what is denied or protected in {folder:?}: {source}")]
+    List { folder: AbsPath, source: io::Error },
 }
 
-/// The grants that give what `grant` gives, but for the carves.
-pub fn split(grant: &Bind, carves: &[Carve], host: &dyn Host) -> Result<Vec<Bind>, SplitError> {
-    let mut parts = Parts {
-        grant,
-        carves,
+/// What holds at one path below a grant, and further down.
+#[derive(Debug, Default)]
+struct Node {
+    held: Option<Held>,
+    below: BTreeMap<OsString, Node>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Held {
+    /// May be read, not changed.
+    Narrowed,
+    /// May not even be read.
+    Denied,
+}
+
+/// Every bind of the policy at its own path, split around what is denied and protected below it, sorted by path. Binds that
+/// stand at another path inside are left out: without mounts there is no such thing.
+pub fn split(policy: &Policy, absent: Absent, host: &dyn Host) -> Result<Vec<Piece>, SplitError> {
+    let mut splitting = Splitting {
         host,
-        found: Vec::new(),
+        pieces: Vec::new(),
     };
-    parts.add(&grant.source, grant.access)?;
-    Ok(parts.found)
+    for bind in policy.binds.iter().filter(|bind| bind.source == bind.target) {
+        let node = special(policy, bind, absent);
+        let kind = bind.kind;
+        splitting.piece(&bind.source, kind, bind.access, &node)?;
+    }
+    splitting
+        .pieces
+        .sort_by(|a, b| (&a.path, a.reach).cmp(&(&b.path, b.reach)));
+    splitting.pieces.dedup();
+    Ok(splitting.pieces)
 }
 
-struct Parts<'a> {
-    grant: &'a Bind,
-    carves: &'a [Carve],
-    host: &'a dyn Host,
-    found: Vec<Bind>,
-}
-
-impl Parts<'_> {
-    fn add(&mut self, at: &AbsPath, access: Access) -> Result<(), SplitError> {
-        let access = match self.carves.iter().find(|carve| carve.path == *at) {
-            None => access,
-            Some(Carve { access: None, .. }) => return Ok(()),
-            Some(Carve { access: Some(left), .. }) => access.min(*left),
-        };
-        let below = |carve: &&Carve| {
-            carve.path != *at && carve.path.is_within(at) && carve.access.is_none_or(|left| left < access)
-        };
-        if !self.carves.iter().any(|carve| below(&carve)) {
-            return self.give(at, access);
+/// What is denied or narrowed below a bind, as a tree.
+fn special(policy: &Policy, bind: &Bind, absent: Absent) -> Node {
+    let mut root = Node::default();
+    let denied = policy.masked.iter().map(|mask| (mask, Held::Denied));
+    for (path, held) in denied {
+        root.hold(path, bind, held);
+    }
+    if bind.access == Access::ReadWrite {
+        let protected = policy.protected.iter().filter(|one| match one.kind {
+            None => absent == Absent::Held,
+            // A link is a name in its folder: to keep it, nothing may be made or removed there.
+            Some(_) => true,
+        });
+        for one in protected {
+            root.hold(&one.path, bind, Held::Narrowed);
         }
-        self.give(at, Access::List)?;
-        let names = self.host.list(at).map_err(|_| SplitError::Unlisted(at.clone()))?;
+        let inner = policy
+            .binds
+            .iter()
+            .filter(|inner| inner.access == Access::Read && inner.source == inner.target);
+        for inner in inner.filter(|inner| inner.target != bind.target) {
+            root.hold(&inner.target, bind, Held::Narrowed);
+        }
+    }
+    root
+}
+
+impl Node {
+    fn hold(&mut self, path: &AbsPath, bind: &Bind, held: Held) {
+        let Ok(rest) = path.as_path().strip_prefix(&bind.target) else {
+            return;
+        };
+        let mut at = self;
+        for name in rest {
+            at = at.below.entry(name.to_owned()).or_default();
+        }
+        at.held = at.held.max(Some(held));
+    }
+
+    /// Whether something at or below is denied.
+    fn denies(&self) -> bool {
+        self.held == Some(Held::Denied) || self.below.values().any(Node::denies)
+    }
+
+    /// Whether something at or below may be read and not changed.
+    fn narrows(&self) -> bool {
+        self.held == Some(Held::Narrowed) || self.below.values().any(Node::narrows)
+    }
+}
+
+struct Splitting<'a> {
+    host: &'a dyn Host,
+    pieces: Vec<Piece>,
+}
+
+impl Splitting<'_> {
+    fn piece(&mut self, path: &AbsPath, kind: FileKind, access: Access, node: &Node) -> Result<(), SplitError> {
+        let access = match node.held {
+            Some(Held::Denied) => return Ok(()),
+            Some(Held::Narrowed) => Access::Read,
+            None => access,
+        };
+        let narrows = access == Access::ReadWrite && node.below.values().any(Node::narrows);
+        let denies = node.below.values().any(Node::denies);
+        let whole = match access {
+            Access::List => Reach::List,
+            Access::Read | Access::Layered => Reach::Read,
+            Access::ReadWrite => Reach::ReadWrite,
+        };
+        match (narrows, denies) {
+            (false, false) => return self.keep(path, kind, whole),
+            (true, false) => self.keep(path, kind, Reach::Read)?,
+            (_, true) => self.keep(path, kind, Reach::List)?,
+        }
+        let names = self.host.list(path).map_err(|source| SplitError::List {
+            folder: path.clone(),
+            source,
+        })?;
+        let nothing = Node::default();
         for name in names {
-            let Ok(child) = at.join(&name) else { continue };
-            // Rights do not go by a link's own place, but by where it leads.
-            if self.host.kind(&child).is_ok_and(|kind| kind != HostKind::Link) {
-                self.add(&child, access)?;
-            }
+            let Ok(at) = path.join(&name) else { continue };
+            // A link needs no right of its own: what it leads to does.
+            let kind = match self.host.kind(&at) {
+                Ok(HostKind::Dir) => FileKind::Dir,
+                Ok(HostKind::File | HostKind::Other) => FileKind::File,
+                Ok(HostKind::Socket) => FileKind::Socket,
+                Ok(HostKind::Device) => FileKind::Device,
+                Ok(HostKind::Link) | Err(_) => continue,
+            };
+            self.piece(&at, kind, access, node.below.get(&name).unwrap_or(&nothing))?;
         }
         Ok(())
     }
 
-    fn give(&mut self, at: &AbsPath, access: Access) -> Result<(), SplitError> {
-        if self.found.len() >= MOST {
-            return Err(SplitError::TooMany(self.grant.source.clone()));
+    fn keep(&mut self, path: &AbsPath, kind: FileKind, reach: Reach) -> Result<(), SplitError> {
+        if self.pieces.len() == MOST {
+            return Err(SplitError::Many {
+                folder: path.parent().unwrap_or_else(AbsPath::root),
+            });
         }
-        self.found.push(Bind {
-            source: at.clone(),
-            target: at.clone(),
-            access,
-            ..self.grant.clone()
+        self.pieces.push(Piece {
+            path: path.clone(),
+            reach,
+            kind,
         });
         Ok(())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::frozen::{FileKind, Origin};
-    use crate::policy::memory::MemoryHost;
-
-    fn at(path: &str) -> AbsPath {
-        AbsPath::new(path).unwrap()
-    }
-
-    fn grant(access: Access) -> Bind {
-        Bind {
-            source: at("/w"),
-            target: at("/w"),
-            access,
-            kind: FileKind::Dir,
-            origin: Origin::built_in("test", ""),
-        }
-    }
-
-    fn host() -> MemoryHost {
-        MemoryHost::default()
-            .file("/w/a", "")
-            .link("/w/l", "a")
-            .file("/w/.git/config", "")
-            .file("/w/.git/HEAD", "")
-            .file("/w/.git/hooks/secret", "")
-            .dir("/w/src")
-    }
-
-    #[test]
-    fn gives_the_rest_and_nothing_on_the_way() {
-        use Access::{List, Read, ReadWrite};
-        let both: &[(&str, Access)] = &[
-            ("/w", List),
-            ("/w/.git", List),
-            ("/w/.git/HEAD", ReadWrite),
-            ("/w/.git/config", Read),
-            ("/w/a", ReadWrite),
-            ("/w/src", ReadWrite),
-        ];
-        let within: &[(&str, Access)] = &[
-            ("/w", List),
-            ("/w/.git", List),
-            ("/w/.git/HEAD", ReadWrite),
-            ("/w/.git/config", ReadWrite),
-            ("/w/.git/hooks", List),
-            ("/w/a", ReadWrite),
-            ("/w/src", ReadWrite),
-        ];
-        for (name, access, carves, expected) in [
-            ("no carve", ReadWrite, vec![], &[("/w", ReadWrite)][..]),
-            (
-                "one elsewhere",
-                ReadWrite,
-                vec![Carve::closed(at("/x"))],
-                &[("/w", ReadWrite)],
-            ),
-            (
-                "the grant itself",
-                ReadWrite,
-                vec![Carve::readable(at("/w"))],
-                &[("/w", Read)],
-            ),
-            (
-                "the grant itself, closed",
-                ReadWrite,
-                vec![Carve::closed(at("/w"))],
-                &[],
-            ),
-            (
-                "reading is nothing less than reading",
-                Read,
-                vec![Carve::readable(at("/w/.git"))],
-                &[("/w", Read)],
-            ),
-            (
-                "one closed, one readable",
-                ReadWrite,
-                vec![
-                    Carve::closed(at("/w/.git/hooks")),
-                    Carve::readable(at("/w/.git/config")),
-                ],
-                both,
-            ),
-            (
-                "a closed one in a readable one",
-                ReadWrite,
-                vec![
-                    Carve::readable(at("/w/.git/hooks")),
-                    Carve::closed(at("/w/.git/hooks/secret")),
-                ],
-                within,
-            ),
-        ] {
-            let found = split(&grant(access), &carves, &host()).unwrap();
-            let found: Vec<_> = found
-                .iter()
-                .map(|bind| (bind.source.to_string(), bind.access))
-                .collect();
-            let expected: Vec<_> = expected
-                .iter()
-                .map(|(path, access)| ((*path).to_owned(), *access))
-                .collect();
-            assert_eq!(found, expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_listed_cannot_be_split() {
-        let closed = host().closed("/w/.git");
-        let carves = [Carve::closed(at("/w/.git/config"))];
-        assert_eq!(
-            split(&grant(Access::Read), &carves, &closed),
-            Err(SplitError::Unlisted(at("/w/.git")))
-        );
-    }
-}
+mod tests;

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Signals that the supervisor takes from its file instead of by their default action.
-const TAKEN: [Signal; 8] = [
+const TAKEN: [Signal; 9] = [
     Signal::SIGINT,
     Signal::SIGQUIT,
     Signal::SIGTERM,
@@ -19,6 +19,7 @@ const TAKEN: [Signal; 8] = [
     Signal::SIGWINCH,
     Signal::SIGCONT,
     Signal::SIGUSR1,
+    Signal::SIGTSTP,
     Signal::SIGPIPE,
 ];
 
@@ -27,7 +28,13 @@ const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, S
 
 /// Signals that whoever started this process wants ignored, by it and by what it starts (nohup(1)).
 pub fn ignored_from_the_start() -> Vec<Signal> {
-    let asked = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+    let asked = [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGTERM,
+        Signal::SIGTSTP,
+    ];
     asked
         .into_iter()
         .filter(|signal| crate::sys::clone::is_ignored(*signal))
@@ -74,6 +81,29 @@ impl Signals {
     }
 }
 
+/// Who stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stopping {
+    /// This process: whoever sent the signal has sent it to the others as well.
+    Alone,
+    /// Its process group, as a terminal would: the key went to the sandbox, and nobody else has heard of it.
+    Group,
+}
+
+/// Stops, and returns when somebody continues this process. The kernel does not stop a group that nobody could continue
+/// (an orphaned one, setpgid(2)); then this returns at once.
+pub fn stop(who: Stopping) {
+    let set: SigSet = [Signal::SIGTSTP].into_iter().collect();
+    let target = match who {
+        Stopping::Alone => nix::unistd::getpid(),
+        Stopping::Group => nix::unistd::Pid::from_raw(0),
+    };
+    let _ = nix::sys::signal::kill(target, Signal::SIGTSTP);
+    // It is stopped between these two, by the signal's default action.
+    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&set), None);
+    let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None);
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
@@ -81,10 +111,20 @@ pub enum Event {
     Told(usize, Told),
     /// A signal for the supervisor (SIGHUP also when its pane is gone); changes of the window's size are dealt with and not told.
     Signal(Signal),
-    /// `wake` is readable.
+    /// `Wakes::watch` is readable.
     Woken,
+    /// `Wakes::door` is readable.
+    DoorGone,
     /// The deadline has passed.
     Late,
+}
+
+/// What else ends a wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Wakes<'a> {
+    pub watch: BorrowedFd<'a>,
+    /// Of the door of a sandbox that has one.
+    pub door: Option<BorrowedFd<'a>>,
 }
 
 /// Waits for the next event, moving the pane's bytes meanwhile.
@@ -92,7 +132,7 @@ pub fn next(
     running: &[&Running],
     relay: &mut Option<Relay>,
     signals: &Signals,
-    wake: BorrowedFd<'_>,
+    wakes: Wakes<'_>,
     deadline: Option<Instant>,
 ) -> nix::Result<Event> {
     loop {
@@ -105,7 +145,7 @@ pub fn next(
         if relay.as_mut().is_some_and(Relay::hangs_up) {
             return Ok(Event::Signal(Signal::SIGHUP));
         }
-        let ready = wait(running, relay.as_ref(), signals, wake, deadline)?;
+        let ready = wait(running, relay.as_ref(), signals, wakes, deadline)?;
         if let Some(relay) = relay.as_mut() {
             relay.move_bytes();
         }
@@ -115,6 +155,7 @@ pub fn next(
                 Some(told) => return Ok(Event::Told(index, told)),
             },
             Ready::Woken => return Ok(Event::Woken),
+            Ready::DoorGone => return Ok(Event::DoorGone),
             Ready::Late => return Ok(Event::Late),
             Ready::Bytes => {}
         }
@@ -124,6 +165,7 @@ pub fn next(
 enum Ready {
     Message(usize),
     Woken,
+    DoorGone,
     Late,
     /// Only signals or terminal bytes.
     Bytes,
@@ -133,11 +175,11 @@ fn wait(
     running: &[&Running],
     relay: Option<&Relay>,
     signals: &Signals,
-    wake: BorrowedFd<'_>,
+    wakes: Wakes<'_>,
     deadline: Option<Instant>,
 ) -> nix::Result<Ready> {
     let mut polled = vec![
-        PollFd::new(wake, PollFlags::POLLIN),
+        PollFd::new(wakes.watch, PollFlags::POLLIN),
         PollFd::new(signals.file(), PollFlags::POLLIN),
     ];
     polled.extend(
@@ -145,6 +187,8 @@ fn wait(
             .iter()
             .map(|running| PollFd::new(running.messages(), PollFlags::POLLIN)),
     );
+    let door = polled.len();
+    polled.extend(wakes.door.map(|door| PollFd::new(door, PollFlags::POLLIN)));
     for (file, interest) in relay.map(Relay::interest).into_iter().flatten() {
         if !interest.is_empty() {
             polled.push(PollFd::new(file, interest));
@@ -169,6 +213,9 @@ fn wait(
     // A failed verification must not wait behind a sandbox that has much to say.
     if is_ready(0) {
         return Ok(Ready::Woken);
+    }
+    if wakes.door.is_some() && is_ready(door) {
+        return Ok(Ready::DoorGone);
     }
     let message = (0..running.len()).find(|index| is_ready(index + 2));
     Ok(message.map_or(Ready::Bytes, Ready::Message))

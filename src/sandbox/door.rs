@@ -6,11 +6,13 @@
 //! no such process.
 
 use super::layers::{capabilities, descriptors, network, privileges};
+use crate::base::{Explain, Kind};
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::CloneFlags;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
 
 /// The supervisor's end.
@@ -19,10 +21,25 @@ pub enum Door {
     /// A process in the sandbox's network makes the sockets.
     Process {
         socket: Mutex<OwnedFd>,
+        process: OwnedFd,
         pid: nix::unistd::Pid,
     },
     /// The sandbox's network is ours.
     Open,
+}
+
+/// A door that is gone: nothing can be led into its sandbox any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the door, Pinfold's own process in the sandbox's network, was ended from outside, so the launch was ended")]
+pub struct DoorGone;
+
+impl Explain for DoorGone {
+    fn kind(&self) -> Kind {
+        Kind::Startup
+    }
+    fn hint(&self) -> Option<String> {
+        Some("it is a second process of `pinfold`, without a name of its own; leave it running, and start again".into())
+    }
 }
 
 impl Door {
@@ -41,6 +58,7 @@ impl Door {
                 let got = crate::sys::descriptor::receive(ours.as_fd(), &mut ready)?;
                 let door = Door::Process {
                     socket: Mutex::new(ours),
+                    process: crate::sys::pidfd::open(pid)?,
                     pid: nix::unistd::Pid::from_raw(pid),
                 };
                 if got.length == 1 { Ok(door) } else { Err(Errno::EPERM) }
@@ -58,6 +76,23 @@ impl Door {
         let mut answer = [0; 1];
         let mut got = crate::sys::descriptor::receive(socket.as_fd(), &mut answer)?;
         got.descriptors.pop().ok_or(Errno::EPIPE)
+    }
+}
+
+impl Door {
+    /// Readable once the process at the door has ended.
+    pub fn ended(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Door::Process { process, .. } => Some(process.as_fd()),
+            Door::Open => None,
+        }
+    }
+
+    /// Whether it has.
+    pub fn is_gone(&self) -> bool {
+        let Some(ended) = self.ended() else { return false };
+        let mut polled = [PollFd::new(ended, PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::ZERO).is_ok_and(|count| count > 0)
     }
 }
 

@@ -27,6 +27,8 @@ pub enum SpawnError {
     /// Through an open folder every file of its file system can be named, past all mounts (fchdir(2)).
     #[error("{0} is a folder")]
     Folder(&'static str),
+    #[error("cannot enclose the command: {0}")]
+    Limit(#[from] super::bounds::Unbounded),
     #[error(transparent)]
     Filter(#[from] FilterError),
 }
@@ -61,6 +63,9 @@ impl Explain for SpawnError {
     fn hint(&self) -> Option<String> {
         match self {
             SpawnError::Step { hint, .. } => hint.clone(),
+            SpawnError::Limit(_) => Some(
+                "leave the limit out, or start from a place with control groups of your own: systemd-run --user --scope -p Delegate=yes pinfold ...".into(),
+            ),
             SpawnError::Folder(_) => Some("redirect it from or to a file, a pipe or /dev/null".into()),
             SpawnError::Gone | SpawnError::Slow(_) => Some("run `pinfold doctor` to see what this kernel gives".into()),
             _ => None,

@@ -12,8 +12,9 @@ pub enum Report {
     Failed { op: u16, errno: Errno },
     /// The first process has applied its part; the terminal and the inlets come with it.
     Prepared,
-    /// The command has put on its filters; the mediator's listener comes with it, if there is one.
-    Filtered,
+    /// The command has put on its filters; the mediator's listener comes with it, if there is one. `whole` is 0 where
+    /// Landlock gave less than was asked for.
+    Filtered { whole: i32 },
     /// The command is held at the gate and has nothing open any more that it did not get; with the canary's error
     /// numbers before and after Landlock (0: it could be read).
     Held { before: i32, after: i32 },
@@ -27,6 +28,8 @@ pub enum Report {
     Killed { signal: i32 },
     /// The command was stopped (ctrl-Z).
     Stopped,
+    /// Nothing inside runs any more, as was asked for; `whole` is 0 if something could not be stopped.
+    Frozen { whole: i32 },
 }
 
 /// What the supervisor asks.
@@ -36,12 +39,22 @@ pub enum Request {
     Signal(Signal),
     /// Continue the command after a stop.
     Continue,
+    /// Stop everything, and say so.
+    Freeze,
+    /// Let go on what was stopped by that.
+    Thaw,
 }
 
 /// Bytes of every message.
 pub const LENGTH: usize = 12;
 
 impl Report {
+    /// That filters are on, with what Landlock said of its domain.
+    pub fn filtered(domain: landlock::RulesetStatus) -> Report {
+        let whole = i32::from(domain == landlock::RulesetStatus::FullyEnforced);
+        Report::Filtered { whole }
+    }
+
     /// The wire form: tag, op, two numbers.
     pub fn encode(self) -> [u8; LENGTH] {
         let (tag, op, a, b): (u8, u16, i32, i32) = match self {
@@ -53,7 +66,8 @@ impl Report {
             Report::Killed { signal } => (6, 0, signal, 0),
             Report::Stopped => (7, 0, 0, 0),
             Report::Tending => (8, 0, 0, 0),
-            Report::Filtered => (9, 0, 0, 0),
+            Report::Filtered { whole } => (9, 0, whole, 0),
+            Report::Frozen { whole } => (10, 0, whole, 0),
         };
         let mut bytes = [0; LENGTH];
         bytes[0] = tag;
@@ -83,7 +97,8 @@ impl Report {
             6 => Report::Killed { signal: a & 0x7f },
             7 => Report::Stopped,
             8 => Report::Tending,
-            9 => Report::Filtered,
+            9 => Report::Filtered { whole: a & 1 },
+            10 => Report::Frozen { whole: a & 1 },
             _ => return None,
         })
     }
@@ -95,6 +110,8 @@ impl Request {
         match self {
             Request::Signal(signal) => [1, u8::try_from(signal as i32).unwrap_or(0)],
             Request::Continue => [2, 0],
+            Request::Freeze => [3, 0],
+            Request::Thaw => [4, 0],
         }
     }
 
@@ -103,6 +120,8 @@ impl Request {
         match bytes {
             [1, signal] => Signal::try_from(i32::from(*signal)).ok().map(Request::Signal),
             [2, 0] => Some(Request::Continue),
+            [3, 0] => Some(Request::Freeze),
+            [4, 0] => Some(Request::Thaw),
             _ => None,
         }
     }
@@ -165,7 +184,8 @@ mod tests {
             Report::Killed { signal: 9 },
             Report::Stopped,
             Report::Tending,
-            Report::Filtered,
+            Report::Filtered { whole: 1 },
+            Report::Frozen { whole: 1 },
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
@@ -178,6 +198,9 @@ mod tests {
         assert_eq!(Report::decode(&[99; LENGTH]), None);
         assert_eq!(Request::decode(&[1]), None);
         assert_eq!(Request::decode(&[1, 200]), None);
+        for request in [Request::Continue, Request::Freeze, Request::Thaw] {
+            assert_eq!(Request::decode(&request.encode()), Some(request));
+        }
         assert_eq!(
             Request::decode(&Request::Signal(Signal::SIGTERM).encode()),
             Some(Request::Signal(Signal::SIGTERM))

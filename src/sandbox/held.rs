@@ -16,6 +16,8 @@ const PATIENCE: u64 = 30;
 pub(super) struct Held {
     pub command: Pid,
     pub canary: (i32, i32),
+    /// Whether Landlock gave all that was asked for.
+    pub landlock: bool,
     pub terminal: Option<OwnedFd>,
     pub inlets: Vec<OwnedFd>,
     pub listener: OwnedFd,
@@ -27,6 +29,7 @@ pub(super) fn await_held(control: &OwnedFd, ops: &[Op]) -> Result<Held, SpawnErr
     let mut prepared: Option<Vec<OwnedFd>> = None;
     let mut tending = false;
     let mut listener: Option<OwnedFd> = None;
+    let mut landlock = false;
     let mut held: Option<(Pid, (i32, i32))> = None;
     loop {
         let arrived = next_report(control)?;
@@ -34,7 +37,10 @@ pub(super) fn await_held(control: &OwnedFd, ops: &[Op]) -> Result<Held, SpawnErr
             Report::Failed { op, errno } => return Err(failed(ops, op, errno)),
             Report::Prepared => prepared = Some(arrived.descriptors),
             Report::Tending => tending = true,
-            Report::Filtered => listener = arrived.descriptors.into_iter().next(),
+            Report::Filtered { whole } => {
+                listener = arrived.descriptors.into_iter().next();
+                landlock = whole == 1;
+            }
             Report::Held { before, after } => {
                 let command = arrived.sender.and_then(Pid::new).ok_or(SpawnError::Gone)?;
                 held = Some((command, (before, after)));
@@ -57,6 +63,7 @@ pub(super) fn await_held(control: &OwnedFd, ops: &[Op]) -> Result<Held, SpawnErr
             return Ok(Held {
                 command,
                 canary,
+                landlock,
                 terminal,
                 inlets: given.collect(),
                 listener,

@@ -2,6 +2,8 @@
 
 use super::door::Door;
 use super::gate::{self, Report, Request};
+use super::given::Given;
+use super::group::Group;
 use crate::base::{Explain, Kind, Pid, Port};
 use crate::policy::Mode;
 use crate::verify::Passed;
@@ -9,6 +11,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 /// What the kernel said while the sandbox was made; the checker compares it with what it reads itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,12 @@ pub struct Facts {
     pub gate: Vec<(u64, u64)>,
     /// Device and inode of streams that came from outside.
     pub standard: Vec<(u64, u64)>,
+    /// Its control group, where it has one.
+    pub group: Option<PathBuf>,
+    /// Bytes of private memory of each process, where no group bounds them together.
+    pub memory_each: Option<u64>,
+    /// What the kernel gave, for the record.
+    pub given: Given,
     /// What was carried out.
     pub ops: Vec<super::plan::Op>,
 }
@@ -37,14 +46,25 @@ pub struct Leash {
     first: Pid,
     pidfd: OwnedFd,
     mode: Mode,
+    /// Gone after everything in it.
+    group: Option<Group>,
 }
 
 /// Milliseconds that the first process of a reduced sandbox has to end the others.
 const GRACE: u16 = 12_000;
 
 impl Leash {
-    pub(super) fn new(first: Pid, pidfd: OwnedFd, mode: Mode) -> Leash {
-        Leash { first, pidfd, mode }
+    pub(super) fn new(first: Pid, pidfd: OwnedFd, mode: Mode, group: Option<Group>) -> Leash {
+        Leash {
+            first,
+            pidfd,
+            mode,
+            group,
+        }
+    }
+    /// Where its control group is.
+    pub(super) fn group(&self) -> Option<PathBuf> {
+        self.group.as_ref().map(|group| group.folder().to_owned())
     }
     /// The first process, as the host numbers it.
     pub fn first(&self) -> Pid {
@@ -123,6 +143,10 @@ impl Exit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
     Stopped,
+    /// After `freeze`: nothing inside runs; `whole` is false where something could not be stopped.
+    Frozen {
+        whole: bool,
+    },
     Ended(Exit),
     /// Something that means nothing to us.
     Noise,
@@ -163,6 +187,7 @@ impl Running {
         match gate::receive(&self.control) {
             Ok(Some(arrived)) => match arrived.report {
                 Report::Stopped => Told::Stopped,
+                Report::Frozen { whole } => Told::Frozen { whole: whole == 1 },
                 Report::Exited { code } => Told::Ended(Exit::Code(code)),
                 Report::Killed { signal } => Told::Ended(Exit::Signal(signal)),
                 Report::NotExecuted { errno } => Told::Ended(Exit::NotExecuted(errno)),
@@ -182,6 +207,16 @@ impl Running {
     /// Continues a stopped command.
     pub fn resume(&self) {
         self.request(Request::Continue);
+    }
+
+    /// Stops everything inside; the sandbox tells when it has.
+    pub fn freeze(&self) {
+        self.request(Request::Freeze);
+    }
+
+    /// Lets go on what `freeze` has stopped.
+    pub fn thaw(&self) {
+        self.request(Request::Thaw);
     }
 
     fn request(&self, request: Request) {

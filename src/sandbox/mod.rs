@@ -2,10 +2,13 @@
 #![forbid(unsafe_code)]
 
 pub mod attend;
+pub mod bounds;
 pub mod door;
 pub mod egress;
 mod failure;
 mod gate;
+pub mod given;
+pub mod group;
 mod held;
 mod inside;
 mod jailed;

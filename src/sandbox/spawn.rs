@@ -1,16 +1,18 @@
 //! Spawning: from a policy and an order to a command that is held at its gate.
 
+use super::bounds::Bounds;
 use super::door::Door;
 use super::failure::{SpawnError, failed, step};
+use super::given::Given;
+use super::group::Group;
 use super::held::await_held;
 use super::inside::{self, Inside, Stream};
 use super::jailed::{Facts, Jailed, Leash};
-use super::layers::seccomp::{Filters, Mediated};
+use super::layers::seccomp::{Filters, Mediated, traps};
 use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::{Content, Mode, Policy};
 use crate::sys::clone::Side;
-use nix::sched::CloneFlags;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, UnixAddr, getpeername, getsockopt, setsockopt, socketpair, sockopt,
 };
@@ -53,7 +55,10 @@ pub fn planned(policy: &Policy, order: &Order) -> Vec<Op> {
 /// Makes the sandbox and holds the command at its gate. The caller must have a single thread.
 pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     refuse_folders(&order.streams)?;
-    let filters = Filters::compile(policy.mode())?;
+    let mode = policy.mode();
+    let landlock = crate::sys::support::landlock_abi().unwrap_or(0);
+    let traps = traps(mode, policy.datagrams, &policy.network.closed_ports, landlock);
+    let filters = Filters::compile(mode, traps)?;
     let ops = planned(policy, &order);
     let Order {
         argv,
@@ -62,6 +67,7 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         door,
     } = order;
     let ends = Ends::new()?;
+    let bounds = Bounds::of(&policy.limits)?;
     let inside = Inside {
         ops: &ops,
         policy,
@@ -74,10 +80,11 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         gate: ends.inner_gate,
         streams,
         umask: umask(),
+        memory_each: bounds.memory_each,
         ignored: super::attend::ignored_from_the_start(),
     };
     let (gate, standard) = (gate_files(&inside), standard(&inside.streams));
-    let leash = divide(&inside)?;
+    let leash = divide(&inside, bounds.group)?;
     drop(inside);
     let held = await_held(&ends.control, &ops)?;
     let door = open_door(door, policy.mode(), &leash)?;
@@ -89,6 +96,9 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         filters_command: filters.count(Mediated::Yes),
         gate,
         standard,
+        group: leash.group(),
+        memory_each: bounds.memory_each,
+        given: Given::new(held.landlock, filters.count(Mediated::Yes), bounds.rows),
         ops,
     };
     let inlets = inlets.into_iter().zip(held.inlets).collect();
@@ -108,19 +118,25 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
 
 /// The clone. In the child this never returns; the supervisor's ends of socket and gate, which the child has a copy of,
 /// are closed there with everything else, before the command's process exists.
-fn divide(inside: &Inside<'_>) -> Result<Leash, SpawnError> {
-    let namespaces = match inside.policy.mode() {
-        Mode::Full => super::layers::namespaces::all(),
-        Mode::Reduced => CloneFlags::empty(),
+fn divide(inside: &Inside<'_>, group: Option<Group>) -> Result<Leash, SpawnError> {
+    let into = group.as_ref().map(Group::descriptor);
+    let mode = inside.policy.mode();
+    let side = match mode {
+        Mode::Full => crate::sys::clone::into_namespaces(super::layers::namespaces::all(), into),
+        // Containers that forbid namespaces mostly forbid clone3 as a whole.
+        Mode::Reduced => crate::sys::clone::beside(),
     };
-    let side = crate::sys::clone::into_namespaces(namespaces);
     match side.map_err(|errno| failed(inside.ops, 0, errno))? {
-        Side::Child => inside::run(inside),
-        Side::Parent { pid, pidfd } => Ok(Leash::new(
-            Pid::new(pid).ok_or(SpawnError::Gone)?,
-            pidfd,
-            inside.policy.mode(),
-        )),
+        Side::Child => {
+            if let (Mode::Reduced, Some(group)) = (mode, &group) {
+                group.enter().unwrap_or_else(|errno| inside::fail(inside, errno));
+            }
+            inside::run(inside)
+        }
+        Side::Parent { pid, pidfd } => {
+            let first = Pid::new(pid).ok_or(SpawnError::Gone)?;
+            Ok(Leash::new(first, pidfd, mode, group))
+        }
     }
 }
 

@@ -15,7 +15,10 @@ use std::time::SystemTime;
 /// The logs of how many ended sessions are kept.
 pub const KEPT: usize = 50;
 
-const ENDINGS: [&str; 2] = ["-server.log", "-network.log"];
+/// The folder's name below the state folder.
+pub(super) const FOLDER: &str = "logs";
+
+const ENDINGS: [&str; 4] = ["-server.log", "-network.log", "-refused.log", "-network.log.1"];
 
 /// `<state>/logs`.
 #[derive(Debug, Clone)]
@@ -37,6 +40,24 @@ impl Logs {
     /// Where the broker writes its decisions on a session.
     pub fn network(&self, session: &str) -> Result<AbsPath, PathError> {
         self.folder.join(format!("{session}{}", ENDINGS[1]))
+    }
+
+    /// Where the mediator writes what it refused in a session.
+    pub fn refused(&self, session: &str) -> Result<AbsPath, PathError> {
+        self.folder.join(format!("{session}{}", ENDINGS[2]))
+    }
+
+    /// The same below a state folder that need not be there yet.
+    pub fn refused_in(state: &AbsPath, session: &str) -> Result<AbsPath, PathError> {
+        state.join(FOLDER)?.join(format!("{session}{}", ENDINGS[2]))
+    }
+
+    /// The sessions that have logs, the one that was last written to first.
+    pub fn newest_first(&self) -> Result<Vec<String>, StateError> {
+        let mut sessions = self.sessions()?;
+        sessions.sort_by(|a, b| (b.1.last, &b.0).cmp(&(a.1.last, &a.0)));
+        let names = sessions.into_iter().filter_map(|(name, _)| name.into_string().ok());
+        Ok(names.collect())
     }
 
     /// Opens a log for appending, made 0600 if it is missing; a link, pipe or device in its place is refused.
@@ -62,6 +83,13 @@ impl Logs {
             }
         }
         Ok(removed)
+    }
+
+    /// Removes a session's logs; what cannot be removed is left for `rotate`.
+    pub fn remove(&self, session: &str) {
+        for path in [self.server(session), self.network(session)].into_iter().flatten() {
+            let _ = std::fs::remove_file(path);
+        }
     }
 
     fn sessions(&self) -> Result<Vec<(OsString, Session)>, StateError> {

@@ -4,6 +4,7 @@
 mod claim;
 mod error;
 mod logs;
+pub mod prune;
 mod reconcile;
 mod record;
 mod slot;

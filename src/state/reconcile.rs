@@ -65,6 +65,7 @@ mod tests {
             record.server = Some(crate::state::Side {
                 init: process(8),
                 pid_namespace: None,
+                given: None,
                 other: serde_json::Map::new(),
             });
             let asked = std::cell::RefCell::new(Vec::new());

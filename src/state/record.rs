@@ -91,6 +91,9 @@ pub struct Record {
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exited_at: Option<Timestamp>,
+    /// When a person first looked at how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_at: Option<Timestamp>,
     /// The server's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_log: Option<AbsPath>,
@@ -103,6 +106,9 @@ pub struct Record {
     /// Promises that were weakened by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weakened: Vec<String>,
+    /// Promises that may be missing, by name; `weakened` has those that are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_missing: Vec<String>,
     /// `full` or `reduced`: what the kernel gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
@@ -140,6 +146,9 @@ pub struct Side {
     /// The inode of its PID namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid_namespace: Option<u64>,
+    /// What the kernel really gave: namespaces, Landlock's version and rights, filters, what keeps each limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Value>,
     /// Whatever else is known of it.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -215,10 +224,12 @@ impl Record {
             last_error: None,
             last_exit_code: None,
             exited_at: None,
+            seen_at: None,
             server_log: None,
             network_log: None,
             timings: None,
             weakened: Vec::new(),
+            allow_missing: Vec::new(),
             mode: None,
             changed: Vec::new(),
             handover: None,

@@ -53,7 +53,7 @@ impl Store {
         dirs::make(&panes)?;
         Ok(Store {
             panes,
-            logs: Logs::open(join("logs")?)?,
+            logs: Logs::open(join(super::logs::FOLDER)?)?,
         })
     }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 mod damage;
 mod owners;
+mod prune;
 
 pub(super) fn process(pid: i32) -> ProcessRecord {
     ProcessRecord {
@@ -242,7 +243,7 @@ proptest! {
         record.last_exit_code = Some(code);
         record.last_error = Some(LastError { kind: "startup".to_owned(), message: name, at });
         record.bridge = Some(process(1));
-        record.server = Some(Side { init: process(2), pid_namespace: Some(u64::MAX), other: other.clone().into_iter().collect() });
+        record.server = Some(Side { init: process(2), pid_namespace: Some(u64::MAX), given: None, other: other.clone().into_iter().collect() });
         record.weakened = weakened;
         record.verification = other.values().next().cloned().filter(|v| !v.is_null());
         record.other = other.into_iter().collect();

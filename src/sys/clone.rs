@@ -2,7 +2,10 @@
 
 use nix::sched::CloneFlags;
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd, OwnedFd};
+
+/// clone3(2): the child begins in the control group of a descriptor.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
 /// Which side of the call this is.
 pub enum Side {
@@ -12,11 +15,12 @@ pub enum Side {
     Child,
 }
 
-/// clone3(2) without a new stack, like fork, with `flags` (only `CLONE_NEW*`). Linux 5.3.
+/// clone3(2) without a new stack, like fork, with `flags` (`CLONE_NEW*`, or one that shares no memory). Linux 5.3.
 ///
 /// The caller must have a single thread: the child runs ordinary code (it allocates), which is sound only when no
-/// other thread can have held a lock at that moment. `Err(EDEADLK)` if it has more.
-pub fn into_namespaces(flags: CloneFlags) -> nix::Result<Side> {
+/// other thread can have held a lock at that moment. `Err(EDEADLK)` if it has more. The child is in `group` from its
+/// first instruction on, if there is one (CLONE_INTO_CGROUP, Linux 5.7).
+pub fn into_namespaces(flags: CloneFlags, group: Option<BorrowedFd<'_>>) -> nix::Result<Side> {
     if threads() != Some(1) {
         return Err(nix::errno::Errno::EDEADLK);
     }
@@ -25,7 +29,7 @@ pub fn into_namespaces(flags: CloneFlags) -> nix::Result<Side> {
     let pidfd_flag = u64::try_from(libc::CLONE_PIDFD).map_err(|_| nix::errno::Errno::EINVAL)?;
     let signal = u64::try_from(libc::SIGCHLD).map_err(|_| nix::errno::Errno::EINVAL)?;
     let mut args = libc::clone_args {
-        flags: bits | pidfd_flag,
+        flags: bits | pidfd_flag | group.map_or(0, |_| CLONE_INTO_CGROUP),
         pidfd: std::ptr::from_mut(&mut pidfd).expose_provenance() as u64,
         child_tid: 0,
         parent_tid: 0,
@@ -35,7 +39,9 @@ pub fn into_namespaces(flags: CloneFlags) -> nix::Result<Side> {
         tls: 0,
         set_tid: 0,
         set_tid_size: 0,
-        cgroup: 0,
+        cgroup: group
+            .map_or(Ok(0), |group| u64::try_from(group.as_raw_fd()))
+            .map_err(|_| nix::errno::Errno::EBADF)?,
     };
     // SAFETY: `args` is a valid clone_args of the size given; with no CLONE_VM and no stack the child continues on a
     // copy of this stack exactly as after fork, and the process has one thread (checked above).
@@ -54,6 +60,27 @@ pub fn into_namespaces(flags: CloneFlags) -> nix::Result<Side> {
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
             Ok(Side::Parent { pid, pidfd })
         }
+    }
+}
+
+/// fork(2), with a pidfd for the child. The caller must have a single thread; see [`into_namespaces`].
+pub fn beside() -> nix::Result<Side> {
+    match fork()? {
+        None => Ok(Side::Child),
+        Some(pid) => {
+            // Nobody but the caller collects the child, so its number is still its own.
+            let pidfd = super::pidfd::open(pid)?;
+            Ok(Side::Parent { pid, pidfd })
+        }
+    }
+}
+
+/// fork(2) with one table of descriptors for both: what either opens or closes, the other has too. See
+/// [`into_namespaces`] for what the caller must be.
+pub fn sharing_descriptors() -> nix::Result<Option<i32>> {
+    match into_namespaces(CloneFlags::CLONE_FILES, None)? {
+        Side::Child => Ok(None),
+        Side::Parent { pid, .. } => Ok(Some(pid)),
     }
 }
 

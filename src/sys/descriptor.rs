@@ -58,12 +58,14 @@ pub const MOST: usize = 253;
 
 /// Sends `bytes` and descriptors in one message; never raises SIGPIPE.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<()> {
-    let rights = [ControlMessage::ScmRights(descriptors)];
-    let control: &[ControlMessage<'_>] = if descriptors.is_empty() { &[] } else { &rights };
+    if descriptors.is_empty() {
+        // Never sendmsg where that is not needed: it may be trapped.
+        return nix::sys::socket::send(socket.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL).map(drop);
+    }
     sendmsg::<()>(
         socket.as_raw_fd(),
         &[IoSlice::new(bytes)],
-        control,
+        &[ControlMessage::ScmRights(descriptors)],
         MsgFlags::MSG_NOSIGNAL,
         None,
     )

@@ -6,6 +6,7 @@ pub mod capability;
 pub mod clone;
 pub mod descriptor;
 pub mod interface;
+pub mod interrupt;
 pub mod mount;
 pub mod names;
 pub mod object;

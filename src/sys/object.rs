@@ -22,8 +22,17 @@ pub struct Object {
 
 /// Reads what `path` below `dir` refers to, following links (those of /proc included). One system call.
 pub fn object_at(dir: BorrowedFd<'_>, path: &CStr) -> io::Result<Object> {
+    look(dir, path, 0)
+}
+
+/// What an open descriptor refers to, one that is open as a path only among them.
+pub fn object_of(file: BorrowedFd<'_>) -> io::Result<Object> {
+    look(file, c"", libc::AT_EMPTY_PATH)
+}
+
+fn look(dir: BorrowedFd<'_>, path: &CStr, flags: libc::c_int) -> io::Result<Object> {
     let mask = libc::STATX_BASIC_STATS | libc::STATX_MNT_ID;
-    let flags = libc::AT_NO_AUTOMOUNT | libc::AT_STATX_DONT_SYNC;
+    let flags = flags | libc::AT_NO_AUTOMOUNT | libc::AT_STATX_DONT_SYNC;
     let mut seen = std::mem::MaybeUninit::<libc::statx>::zeroed();
     // SAFETY: `path` is NUL-terminated and outlives the call, `dir` is open for its duration, and the kernel writes at
     // most one `struct statx` into the buffer of exactly that type.
@@ -55,6 +64,12 @@ pub fn share_descriptors(first: i32, second: i32) -> io::Result<bool> {
         -1 => Err(io::Error::last_os_error()),
         order => Ok(order == 0),
     }
+}
+
+/// A file of memory that even the kernel does not map (memfd_secret(2), Linux 5.14); `ENOSYS` where it is switched off.
+pub fn secret_memory() -> nix::Result<std::os::fd::OwnedFd> {
+    // SAFETY: the call takes no pointer.
+    super::owned(unsafe { libc::syscall(libc::SYS_memfd_secret, libc::O_CLOEXEC) })
 }
 
 #[cfg(test)]

@@ -7,6 +7,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 const SET_MODE_FILTER: libc::c_uint = 1;
 const NEW_LISTENER: libc::c_ulong = 1 << 3;
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
+/// SECCOMP_IOCTL_NOTIF_SET_FLAGS, and its one flag (linux/seccomp.h, Linux 6.6).
+const SET_FLAGS: u64 = 0x4008_2104;
+const SYNC_WAKE_UP: u64 = 1;
 
 #[repr(C)]
 struct Program {
@@ -37,6 +40,14 @@ fn load(filter: &[sock_filter], flags: libc::c_ulong) -> nix::Result<libc::c_lon
     // SAFETY: `program` has the layout of struct sock_fprog and points at `length` filters; both live over the call,
     // and the kernel copies them.
     super::check(unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, flags, std::ptr::from_ref(&program)) })
+}
+
+/// Asks the kernel to run supervisor and caller in turns on one processor, which is what they do anyway: a mediated call
+/// then costs a good third less. `EINVAL` before Linux 6.6.
+pub fn in_turns(listener: impl AsFd) -> nix::Result<()> {
+    // SAFETY: this ioctl takes its flags by value.
+    let ret = unsafe { libc::ioctl(listener.as_fd().as_raw_fd(), SET_FLAGS as _, SYNC_WAKE_UP) };
+    super::check(ret.into()).map(drop)
 }
 
 /// One trapped call.
@@ -85,12 +96,12 @@ pub fn still_waits(listener: impl AsFd, id: u64) -> bool {
     ret == 0
 }
 
-/// Ends a trapped call with success or an error number. There is no way to say "continue" here, on purpose.
-pub fn answer(listener: impl AsFd, id: u64, result: Result<(), Errno>) -> nix::Result<()> {
+/// Ends a trapped call with what it returns or an error number. There is no way to say "continue" here, on purpose.
+pub fn answer(listener: impl AsFd, id: u64, result: Result<i64, Errno>) -> nix::Result<()> {
     let error = result.err().map_or(0, |errno| -(errno as i32));
     let response = libc::seccomp_notif_resp {
         id,
-        val: 0,
+        val: result.unwrap_or(0),
         error,
         flags: 0,
     };

@@ -3,13 +3,36 @@
 
 use super::proc::status::parent;
 use super::proc::{Entry, ReadError, Reading, pids};
-use super::subject::Subject;
+use super::subject::{Birth, Subject};
 use super::tree::Found;
 use crate::base::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Everything that descends from the first process of a launch now, itself included; nothing once it has ended.
+pub fn descendants(init: Birth) -> Vec<i32> {
+    if super::tree::has_ended(init) {
+        return Vec::new();
+    }
+    let parents = parents().unwrap_or_default();
+    below(&parents, init.pid.get()).into_iter().collect()
+}
+
 /// Looks through /proc once, and hands over each member.
 pub fn read(subject: &Subject, mut member: impl FnMut(Found)) -> Reading<()> {
+    let parents = parents()?;
+    for pid in below(&parents, subject.init.pid.get()).into_iter().filter_map(Pid::new) {
+        let found = Entry::open(pid).and_then(|entry| Found::read(pid, entry, subject));
+        match found {
+            Ok(found) => member(found),
+            Err(ReadError::Ended) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Every process with its parent.
+fn parents() -> Reading<BTreeMap<i32, i32>> {
     let mut parents = BTreeMap::new();
     for pid in pids()? {
         if let Some(parent) = parent_of(pid) {
@@ -27,15 +50,7 @@ pub fn read(subject: &Subject, mut member: impl FnMut(Found)) -> Reading<()> {
             parents.insert(pid, parent);
         }
     }
-    for pid in below(&parents, subject.init.pid.get()).into_iter().filter_map(Pid::new) {
-        let found = Entry::open(pid).and_then(|entry| Found::read(pid, entry, subject));
-        match found {
-            Ok(found) => member(found),
-            Err(ReadError::Ended) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+    Ok(parents)
 }
 
 fn parent_of(pid: Pid) -> Option<i32> {

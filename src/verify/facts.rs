@@ -16,6 +16,11 @@ use procfs::FromRead as _;
 use procfs::process::Limits;
 use std::collections::BTreeSet;
 
+/// Bytes of a process's arguments that are kept, for display.
+const SHOWN: usize = 4 << 10;
+/// Bytes of an environment that are looked at: more than exec(2) can hand over (6 MiB, execve(2)).
+const GIVEN: usize = 8 << 20;
+
 /// One thread: privileges, filters, descriptors and even namespaces are each thread's own.
 #[derive(Debug, Clone)]
 pub struct Thread {
@@ -34,7 +39,7 @@ pub struct Member {
     pub pid: Pid,
     pub parent: i32,
     pub role: Role,
-    /// Its arguments as it shows them, NUL-separated; display, and the client's address.
+    /// Its arguments as it shows them, NUL-separated, the beginning. For display alone: a process writes what it likes there.
     pub arguments: Vec<u8>,
     /// Threads that can still run; empty for a zombie.
     pub threads: Vec<Thread>,
@@ -56,6 +61,10 @@ pub struct Shared {
 pub struct OfCommand {
     pub pid: Pid,
     pub limits: Limits,
+    /// The text of `/proc/PID/cgroup`.
+    pub group: Vec<u8>,
+    /// The files of the expected control group, as they read now.
+    pub group_files: Vec<(String, Option<String>)>,
     /// NUL-separated, as the process shows it.
     pub environment: Vec<u8>,
 }
@@ -102,7 +111,7 @@ pub fn read(subject: &Subject) -> Reading<Facts> {
     let sockets = facts.has_sockets(subject);
     facts.add_shared(command.into_iter().chain(init), sockets);
     if let Some(command) = command {
-        facts.add_command(command);
+        facts.add_command(command, subject);
     }
     if sockets == Sockets::Some {
         facts.host = Some(Tables::read(&Entry::own()?)?);
@@ -162,8 +171,8 @@ impl Facts {
         }
     }
 
-    fn add_command(&mut self, found: &Found) {
-        match patiently(&found.entry, || read_command(found)) {
+    fn add_command(&mut self, found: &Found, subject: &Subject) {
+        match patiently(&found.entry, || read_command(found, subject)) {
             Ok(command) => self.command = Some(command),
             Err(ReadError::Ended) => {}
             Err(error) => self.fail("environment", Some(found.pid), &error),
@@ -230,7 +239,7 @@ fn patiently<T>(entry: &Entry, read: impl Fn() -> Reading<T>) -> Reading<T> {
 }
 
 fn read_member(found: &Found, devs: KernelDevs) -> Reading<Member> {
-    let arguments = found.entry.read("cmdline")?;
+    let arguments = found.entry.read_some("cmdline", SHOWN)?;
     let mut threads: Vec<Thread> = Vec::new();
     if found.status.threads <= 1 {
         let look = Look {
@@ -326,18 +335,25 @@ fn read_shared(entry: &Entry, sockets: Sockets) -> Reading<Shared> {
     })
 }
 
-fn read_command(found: &Found) -> Reading<OfCommand> {
+fn read_command(found: &Found, subject: &Subject) -> Reading<OfCommand> {
+    let expected = subject.group.as_ref();
+    let group_files = expected.into_iter().flat_map(|group| {
+        let read = |name: &String| std::fs::read_to_string(group.folder.join(name)).ok();
+        group.files.iter().map(move |(name, _)| (name.clone(), read(name)))
+    });
     let limits = Limits::from_read(found.entry.read("limits")?.as_slice());
     Ok(OfCommand {
         pid: found.pid,
         limits: limits.map_err(|_| ReadError::Malformed("limits"))?,
+        group: expected.map_or(Ok(Vec::new()), |_| found.entry.read("cgroup"))?,
+        group_files: group_files.collect(),
         environment: environment(&found.entry)?,
     })
 }
 
 /// The command's environment as it was executed; empty where it cannot say anything.
 fn environment(entry: &Entry) -> Reading<Vec<u8>> {
-    let given = match entry.read("environ") {
+    let given = match entry.read_some("environ", GIVEN) {
         // Shut for a program that has made itself undumpable, which none can be made from outside: it hides from us
         // what it was given, and gains nothing.
         Err(ReadError::Unreadable {
@@ -348,7 +364,7 @@ fn environment(entry: &Entry) -> Reading<Vec<u8>> {
     let own = Entry::own()?;
     let program = |entry: &Entry| entry.object("exe", c"exe").map(|object| (object.dev, object.ino));
     // Released but not executed yet: still our own program, with our own environment, which exec takes away.
-    if given == own.read("environ")? && program(entry)? == program(&own)? {
+    if given == own.read_some("environ", GIVEN)? && program(entry)? == program(&own)? {
         return Ok(Vec::new());
     }
     Ok(given)

@@ -16,12 +16,13 @@ mod tree;
 mod verification;
 
 pub use checks::{CHECKS, Moment};
+pub use descent::descendants;
 pub use proc::ReadError;
 pub use proc::mountinfo::mount_points;
 pub use proc::namespaces::Namespaces;
 pub use report::{Finding, Passed, Process, Report, Role};
 pub use subject::{
-    Attempted, Birth, EnvSubject, Filters, IdMap, Identity, Listen, MountKind, MountRule, NetSubject, Stage, Subject,
-    Walls, Which, Writing,
+    Attempted, Birth, EnvSubject, Filters, GroupSubject, IdMap, Identity, Listen, MountKind, MountRule, NetSubject,
+    Stage, Subject, Walls, Which, Writing,
 };
 pub use verification::{held, own_filters, running};

@@ -6,6 +6,7 @@ use crate::base::{AbsPath, Pid, Port};
 use crate::policy::Limits;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// The device and inode numbers of one object, as `stat` gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,7 +113,7 @@ pub enum Stage {
 pub struct NetSubject {
     /// A listener on this port belongs to the tree.
     pub listens: Option<Listen>,
-    /// Every TCP connection goes to this port of the loopback, and the command's arguments name it.
+    /// Every TCP connection goes to this port of the loopback.
     pub connects_only: Option<Port>,
     /// Ports whose listeners were made inside and handed to the supervisor: no process inside may hold them.
     pub handed_out: BTreeSet<Port>,
@@ -160,6 +161,14 @@ pub enum Walls {
     Descent { terminal: Option<u64> },
 }
 
+/// A control group and what must stand in its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupSubject {
+    pub folder: PathBuf,
+    /// Names of files and what they say.
+    pub files: Vec<(String, String)>,
+}
+
 /// Everything that is expected of one sandbox.
 #[derive(Debug, Clone)]
 pub struct Subject {
@@ -181,6 +190,10 @@ pub struct Subject {
     /// Everything that may be mounted, `/` included.
     pub mounts: Vec<MountRule>,
     pub limits: Limits,
+    /// Bytes of private memory of each process, where no group bounds them together.
+    pub memory_each: Option<u64>,
+    /// The control group that everything of the sandbox is in.
+    pub group: Option<GroupSubject>,
     pub network: NetSubject,
     pub environment: EnvSubject,
     pub landlock: Vec<Attempted>,

@@ -75,25 +75,22 @@ impl Pen {
     }
 
     fn subject(&self) -> Subject {
+        let map = |outside| IdMap { inside: 0, outside };
         Subject {
             walls: Walls::Namespaces,
             init: Birth::of(self.init).unwrap(),
             command: Which::Inside(2),
             namespaces: Namespaces::of(self.init).unwrap(),
-            uid: IdMap {
-                inside: 0,
-                outside: nix::unistd::getuid().as_raw(),
-            },
-            gid: IdMap {
-                inside: 0,
-                outside: nix::unistd::getgid().as_raw(),
-            },
+            uid: map(nix::unistd::getuid().as_raw()),
+            gid: map(nix::unistd::getgid().as_raw()),
             filters: Filters { init: 1, command: 1 },
             terminal: None,
             standard: ambient(),
             gate: Default::default(),
             mounts: Vec::new(),
             limits: Default::default(),
+            memory_each: None,
+            group: None,
             network: NetSubject::default(),
             environment: EnvSubject::default(),
             landlock: Vec::new(),

@@ -7,5 +7,6 @@ mod folders;
 #[path = "../jail/place.rs"]
 mod place;
 mod plan;
+mod profile_verbs;
 mod profiles;
 mod status;

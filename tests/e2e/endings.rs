@@ -101,7 +101,7 @@ fn stop_ends_everything_also_where_nobody_listens_to_signals() {
 fn the_end_of_the_server_ends_the_client_and_is_told() {
     let mut session = Session::start("stray");
     signal(command_of(&session.record, "server"), Signal::SIGKILL);
-    let record = session.has_ended(1, "failed");
+    let record = session.has_ended(125, "failed");
     let error = &record["lastError"];
     assert_eq!(error["kind"], "startup");
     assert!(
@@ -124,7 +124,7 @@ fn the_end_of_a_sandbox_itself_is_told() {
         let mut session = Session::start("good");
         let init = session.record[side]["init"]["pid"].as_i64().unwrap();
         signal(i32::try_from(init).unwrap(), Signal::SIGKILL);
-        let record = session.has_ended(1, "failed");
+        let record = session.has_ended(125, "failed");
         let message = record["lastError"]["message"].as_str().unwrap();
         assert!(message.contains("its sandbox was ended from outside"), "{message}");
     }
@@ -142,7 +142,7 @@ fn an_unconfined_process_in_either_sandbox_ends_both_and_is_recorded() {
             Ok(intruder) => intruder,
             Err(reason) => return skip(reason),
         };
-        let record = session.has_ended(1, "failed");
+        let record = session.has_ended(126, "failed");
         drop(intruder);
         let error = &record["lastError"];
         assert_eq!(error["kind"], "unconfined", "{side}: {error}");

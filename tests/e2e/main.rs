@@ -9,10 +9,13 @@ mod agent;
 mod endings;
 #[path = "../jail/intruder.rs"]
 mod intruder;
+mod kept;
 mod names;
 mod pane;
 mod place;
+mod port;
 mod records;
 mod starting;
+mod suspend;
 mod turn;
 mod wrong;

@@ -90,7 +90,7 @@ fn a_folder_that_cannot_be_a_workspace_is_refused_before_a_pane_is_opened() {
             .arg(&folder);
         let said = finished(command);
         assert!(
-            matches!(said.status, Some(1 | 2)),
+            matches!(said.status, Some(125 | 126)),
             "{folder:?}: {:?} {}",
             said.status,
             said.stderr
@@ -135,7 +135,7 @@ fn is_refused(place: &Place, words: &str) {
     );
     let status = terminal.status();
     let said = terminal.text();
-    assert!(matches!(status, Some(1 | 2)), "{said}");
+    assert!(matches!(status, Some(125 | 126)), "{said}");
     assert!(said.contains(words), "{words}: {said}");
 }
 
@@ -217,7 +217,7 @@ fn without_a_terminal_it_says_what_to_do() {
     for host in [&[][..], &["--host", "terminal"]] {
         let binary = ["start", "--binary", binary.to_str().unwrap()];
         let said = place.pinfold([&binary[..], host].concat());
-        assert_eq!(said.status, Some(2), "{}", said.stderr);
+        assert_eq!(said.status, Some(125), "{}", said.stderr);
         assert!(said.stderr.contains("pinfold run"), "{}", said.stderr);
     }
     assert!(place.sessions().is_empty());

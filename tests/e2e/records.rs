@@ -212,7 +212,7 @@ fn a_full_disk_is_told_and_leaves_nothing() {
         match ended {
             true => {
                 failures += 1;
-                assert_eq!(status, Some(1), "{pages}: {}", terminal.text());
+                assert_eq!(status, Some(125), "{pages}: {}", terminal.text());
                 assert!(
                     terminal.text().contains("No space left on device"),
                     "{pages}: {}",

@@ -44,7 +44,7 @@ fn a_start_that_is_interrupted_leaves_nothing_and_says_so() {
                 Signal::SIGINT => terminal.write(b"\x03"),
                 other => signal(pid, other),
             }
-            assert_eq!(terminal.status(), Some(1), "{}", terminal.text());
+            assert_eq!(terminal.status(), Some(125), "{}", terminal.text());
             assert!(
                 begun.elapsed() < Duration::from_secs(3),
                 "{behaviour} {how}: {:?}",
@@ -171,7 +171,7 @@ fn of_two_starts_in_one_terminal_one_wins_and_the_other_names_it() {
         .stderr(std::process::Stdio::piped())
         .output()
         .unwrap();
-    assert_eq!(late.status.code(), Some(1));
+    assert_eq!(late.status.code(), Some(125));
     let late = String::from_utf8(late.stderr).unwrap();
     assert!(late.contains(&by_process), "{late}");
     assert_eq!(place.session()["launchId"], record["launchId"]);

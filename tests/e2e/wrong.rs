@@ -61,7 +61,7 @@ fn an_agent_that_cannot_be_used_is_told_from_every_other() {
         let begun = Instant::now();
         let (status, shown) = start(&place, &fake(&place, behaviour), &["--ready-timeout", "2"]);
         assert!(begun.elapsed() < Duration::from_secs(20), "{behaviour}");
-        assert_eq!(status, Some(1), "{behaviour}: {shown}");
+        assert_eq!(status, Some(125), "{behaviour}: {shown}");
         assert!(
             shown.starts_with("pinfold: ") && shown.contains(message),
             "{behaviour}: {shown}"
@@ -103,22 +103,22 @@ fn a_program_that_cannot_run_is_refused_before_anything_is_recorded() {
     std::fs::write(&script, "#!/bin/sh\nexec cat\n").unwrap();
     let in_project = place.project.join("agent");
     std::fs::copy(fake(&place, "good"), &in_project).unwrap();
-    for (binary, message) in [
-        (place.path().join("none"), "cannot be read: No such file"),
-        (plain, "is not executable"),
-        (place.path().to_owned(), "is not executable"),
-        (script, "is no program but a script"),
-        (in_project, "lies inside the workspace"),
+    for (binary, code, message) in [
+        (place.path().join("none"), 127, "cannot be read: No such file"),
+        (plain, 126, "is not executable"),
+        (place.path().to_owned(), 126, "is not executable"),
+        (script, 125, "is no program but a script"),
+        (in_project, 126, "lies inside the workspace"),
     ] {
         let (status, shown) = start(&place, &binary, &[]);
-        assert_eq!(status, Some(1), "{shown}");
+        assert_eq!(status, Some(code), "{shown}");
         assert!(shown.contains(message), "{message}: {shown}");
         assert_eq!(shown.trim_end().lines().count(), 2, "{shown}");
         assert!(place.sessions().is_empty());
     }
     // Without --binary: nothing of that name on PATH, nor of Pinfold's own.
     let said = place.pinfold(["start", "--host", "tmux"]);
-    assert_eq!(said.status, Some(1));
+    assert_eq!(said.status, Some(127));
     assert!(said.stderr.contains("opencode is not installed"), "{}", said.stderr);
     assert!(said.stderr.contains("npm install"), "{}", said.stderr);
 }

@@ -93,18 +93,35 @@ fn a_variable_that_was_named_is_inside() {
         "MINE=a b=c",
         "--env",
         "EMPTY=",
-        "--env",
-        "ABSENT",
     ];
     let ended = finish(laden(&mut place.run(&options, &["env"]))).expect(0);
     let lines: Vec<String> = ended.out().lines().map(str::to_owned).collect();
     for line in ["GITHUB_TOKEN=unwanted", "MINE=a b=c", "EMPTY="] {
         assert!(lines.iter().any(|one| one == line), "{line} in {lines:?}");
     }
-    assert!(!ended.out().contains("ABSENT"));
     for bad in ["=x", ""] {
         assert_ne!(finish(&mut place.run(&["--env", bad], &["true"])).code(), 0, "{bad:?}");
     }
+}
+
+#[test]
+fn a_variable_to_pass_on_that_is_not_set_is_named_and_nothing_runs() {
+    let place = Place::new();
+    let odd = OsStr::from_bytes(b"AB\xfeSENT");
+    for name in [OsStr::new("ABSENT"), odd] {
+        let options = [OsStr::new("--env"), name];
+        let ended = finish(&mut place.run(&options, &["touch", "made"].map(OsStr::new))).expect(2);
+        assert!(ended.err().starts_with("pinfold: --env AB"), "{}", ended.err());
+        assert!(!place.work.join("made").exists());
+        let control = finish(
+            place
+                .run(&options, &["sh", "-c", "exit 4"].map(OsStr::new))
+                .env(name, "x"),
+        );
+        assert_eq!(control.code(), 4, "{}", control.err());
+    }
+    let ended = finish(place.command(program()).args(["explain", "--env", "ABSENT"])).expect(2);
+    assert!(ended.err().contains("ABSENT"), "{}", ended.err());
 }
 
 #[test]

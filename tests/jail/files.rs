@@ -166,6 +166,23 @@ fn a_stream_opened_for_reading_cannot_be_opened_again_for_writing() {
     assert_eq!(std::fs::read(place.secrets.join("key")).unwrap(), b"changed\n");
 }
 
+/// What SECURITY.md states: a pipe and a file of memory have no place in a tree of files, so that no wall of paths knows
+/// them. Should this fail, the limit is gone, and so must be its line there.
+#[test]
+fn a_pipe_or_memory_as_a_stream_can_be_opened_the_other_way_which_is_a_stated_limit() {
+    let place = Place::new();
+    let script = "echo forged > /proc/self/fd/0";
+    let (reader, writer) = std::io::pipe().unwrap();
+    finish(place.sh(&[], script).stdin(reader.try_clone().unwrap())).expect(0);
+    drop(writer);
+    assert_eq!(std::io::read_to_string(reader).unwrap(), "forged\n");
+    let memory = nix::sys::memfd::memfd_create(c"given", nix::sys::memfd::MFdFlags::MFD_CLOEXEC).unwrap();
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&memory));
+    let read_only = std::fs::File::open(&path).unwrap();
+    finish(place.sh(&[], script).stdin(read_only)).expect(0);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "forged\n");
+}
+
 #[test]
 fn a_folder_as_a_stream_is_refused() {
     let place = Place::new();

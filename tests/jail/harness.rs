@@ -72,7 +72,7 @@ impl Attempt {
         self
     }
 
-    fn argv(&self) -> Vec<OsString> {
+    pub fn argv(&self) -> Vec<OsString> {
         let mut argv: Vec<OsString> = [PYTHON, "-I", "-S", "-c", RUNNER, &self.body]
             .map(OsString::from)
             .to_vec();

@@ -236,3 +236,37 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     run.signal(Signal::SIGHUP);
     assert_eq!(run.finish().expect(0).out(), "survived\n");
 }
+
+/// The child of the supervisor that is in no PID namespace of its own.
+fn door_of(run: &Started) -> Option<i32> {
+    let pid = run.pid();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<i32> = children
+        .flat_map(|all| all.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    children.into_iter().find(|pid| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.is_some_and(|numbers| numbers.split_whitespace().count() == 1)
+    })
+}
+
+#[test]
+fn a_door_that_is_killed_ends_the_launch_with_a_word() {
+    let place = Place::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
+        .to_string();
+    let run = Started::new(&mut place.run(&["--listen-port", &port], &["sh", "-c", "echo > ready; sleep 60"]));
+    eventually("the command runs", || place.work.join("ready").exists());
+    let door = door_of(&run).expect("there is no door");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(door), nix::sys::signal::Signal::SIGKILL).unwrap();
+    let ended = run.finish().expect(125);
+    assert!(ended.err().contains("the door"), "{}", ended.err());
+    let other = finish(&mut place.run(&["--listen-port", &port], &["sh", "-c", "sleep 0.3"]));
+    other.expect(0);
+}

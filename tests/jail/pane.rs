@@ -77,6 +77,11 @@ impl Pane {
         modes(&self.slave)
     }
 
+    /// The terminal as a stream of another program.
+    pub fn stream(&self) -> std::process::Stdio {
+        self.slave.try_clone().unwrap().into()
+    }
+
     /// Where the pane's terminal stands on the host, as in `/dev/pts/7`.
     pub fn terminal(&self) -> std::path::PathBuf {
         nix::unistd::ttyname(&self.slave).unwrap()

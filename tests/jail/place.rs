@@ -19,6 +19,31 @@ pub fn program() -> PathBuf {
     std::env::var_os("PINFOLD_BIN").map_or_else(|| env!("CARGO_BIN_EXE_pinfold").into(), PathBuf::from)
 }
 
+/// Runs a command in a process in which system calls fail.
+pub const FILTER: &str = include_str!("filter.py");
+
+/// What this run of the suite is about: `JAIL_MODE=reduced` is a machine that gives no namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Full,
+    Reduced,
+}
+
+pub fn mode() -> Mode {
+    match std::env::var("JAIL_MODE").as_deref() {
+        Ok("reduced") => Mode::Reduced,
+        _ => Mode::Full,
+    }
+}
+
+/// What a launch needs to be told there.
+pub fn mode_options() -> &'static [&'static str] {
+    match mode() {
+        Mode::Full => &[],
+        Mode::Reduced => &["--allow-missing", "P5"],
+    }
+}
+
 /// Folders of one test: `home`, `garden` (the workspace), `secrets` (granted to nobody), all on the host.
 pub struct Place {
     folder: TempDir,
@@ -68,10 +93,28 @@ impl Place {
         command
     }
 
+    /// The program itself, on a machine as the mode wants it.
+    pub fn launcher(&self) -> Command {
+        match mode() {
+            Mode::Full => self.command(program()),
+            Mode::Reduced => {
+                let mut command = self.command("/usr/bin/python3");
+                let clone3 = nix::libc::SYS_clone3.to_string();
+                command.args(["-I", "-c", FILTER, &clone3, "38"]).arg(program());
+                command
+            }
+        }
+    }
+
     /// `pinfold run [options] -- command`.
     pub fn run<A: AsRef<OsStr>, B: AsRef<OsStr>>(&self, options: &[A], argv: &[B]) -> Command {
-        let mut command = self.command(program());
-        command.arg("run").args(options).arg("--").args(argv);
+        let mut command = self.launcher();
+        command
+            .arg("run")
+            .args(mode_options())
+            .args(options)
+            .arg("--")
+            .args(argv);
         command
     }
 

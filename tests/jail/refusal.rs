@@ -7,7 +7,7 @@ use nix::libc;
 use std::path::PathBuf;
 use std::process::Command;
 
-const FILTER: &str = include_str!("filter.py");
+use crate::place::FILTER;
 /// ENOSYS and EPERM: what an older kernel and a container's filter say.
 const ERRORS: [&str; 2] = ["38", "1"];
 
@@ -71,7 +71,7 @@ fn a_launch_within_somebody_elses_filter_works() {
 }
 
 /// The sandbox's first process on the host.
-fn first(run: &Started) -> i32 {
+pub fn first(run: &Started) -> i32 {
     let children = PathBuf::from(format!("/proc/{0}/task/{0}/children", run.pid()));
     let listed = std::fs::read_to_string(children).unwrap();
     listed.split_whitespace().next().unwrap().parse().unwrap()

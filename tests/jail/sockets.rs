@@ -1,7 +1,7 @@
 //! P4: sockets of the host are not there; one's own work.
 
 use crate::harness::{Attempt, Verdict};
-use crate::place::{Place, Started, eventually, marker};
+use crate::place::{Place, Started, eventually, finish, marker};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
 
@@ -69,6 +69,116 @@ socket.socketpair()";
         place.allows(&[], &Attempt::python(body).with(folder));
     }
 }
+
+/// Names of a socket file `own` in the working folder, as only the one who uses them can follow them.
+const NAMES: [&str; 12] = [
+    "'own'",
+    "'./deep/../own'",
+    "argv[1] + '/own'",
+    "'link'",
+    "'/proc/self/cwd/own'",
+    "'/proc/self/cwd/deep/../link'",
+    "'/proc/self/root' + argv[1] + '/own'",
+    "f'/proc/{os.getpid()}/cwd/own'",
+    "'/proc/%d/cwd/own' % subprocess.Popen(['sleep', '2'], stdout=-3, stderr=-3).pid",
+    "'/proc/thread-self/cwd/own'",
+    "'/dev/fd/%d/own' % os.open('.', os.O_RDONLY)",
+    "'/proc/self/fd/%d' % os.open('own', os.O_PATH)",
+];
+
+#[test]
+fn a_socket_of_ones_own_is_found_by_every_name_that_its_user_has_for_it() {
+    let place = Place::new();
+    for name in NAMES {
+        let body = format!(
+            "
+os.makedirs('deep', exist_ok=True); os.path.lexists('link') or os.symlink('own', 'link')
+l = socket.socket(socket.AF_UNIX); l.bind('own'); l.listen()
+socket.socket(socket.AF_UNIX).connect({name}); os.unlink('own')"
+        );
+        place.allows(&[], &Attempt::python(&body).with(&place.work));
+        let _ = std::fs::remove_file(place.work.join("own"));
+    }
+}
+
+#[test]
+fn a_socket_of_the_host_in_the_workspace_is_refused_by_every_name() {
+    let place = Place::new();
+    let _listener = UnixListener::bind(place.work.join("own")).unwrap();
+    std::os::unix::fs::symlink("own", place.work.join("link")).unwrap();
+    std::fs::create_dir(place.work.join("deep")).unwrap();
+    for name in NAMES {
+        // Outside it stands in the workspace itself, not in its copy.
+        let body = format!("os.chdir(argv[1]); socket.socket(socket.AF_UNIX).connect({name})");
+        place.denies(&[], &Attempt::python(&body).with(&place.work), &["EACCES"]);
+    }
+    // Nor by what is Pinfold's own inside; outside, the shell above stands for it.
+    let control = connect(place.work.join("own").to_str().unwrap(), 1);
+    for name in ["cwd", "root"] {
+        let name = format!("/proc/1/{name}{}/own", place.work.display());
+        let verdict = place.compare(&control, &[], &connect(&name, 1), &["EACCES"]);
+        assert_eq!(verdict, Verdict::Held, "{name}");
+    }
+}
+
+#[test]
+fn a_socket_file_is_made_where_a_file_can_be_made_and_nowhere_else() {
+    let place = Place::new();
+    let (secrets, read_only) = (place.secrets.to_str().unwrap(), &["EROFS", "EACCES"]);
+    const BIND: &str = "socket.socket(socket.AF_UNIX).bind(argv[1]); os.unlink(argv[1])";
+    let bind = |path: &str| Attempt::python(BIND).with(path);
+    let beside = format!("{secrets}/new");
+    place.denies(&[], &bind(&beside), &["ENOENT", "EACCES"]);
+    place.denies(&["--read", secrets], &bind(&beside), read_only);
+    std::os::unix::fs::symlink(&place.secrets, place.work.join("way")).unwrap();
+    for path in ["way/new", "/proc/self/cwd/way/new", "/proc/self/cwd/../secrets/new"] {
+        let there = Attempt::python(&format!("os.chdir('{}')\n{BIND}", place.work.display())).with(path);
+        place.denies(&["--read", secrets], &there, read_only);
+    }
+    place.allows(&["--allow", secrets], &bind(&beside));
+    place.allows(&[], &bind("new"));
+}
+
+#[test]
+fn message_queues_of_ones_own_work_and_the_hosts_are_not_there() {
+    let place = Place::new();
+    let name = format!("/pinfold-{}", marker());
+    let open = "
+import ctypes.util
+rt = ctypes.CDLL(ctypes.util.find_library('rt') or 'librt.so.1', use_errno=True)
+def queue(flags):
+    number = rt.mq_open(argv[1].encode(), flags, 0o600, None)
+    if number < 0: deny(errno.errorcode[ctypes.get_errno()])
+    return number
+";
+    let make = Attempt::python(&format!("{open}queue(os.O_CREAT | os.O_RDWR)")).with(&name);
+    let host = finish(
+        place
+            .command(crate::harness::PYTHON)
+            .args(["-I", "-c", &HOST_QUEUE.replace('%', &name)]),
+    );
+    if host.code() != 0 {
+        return crate::harness::not_in_this_kernel("POSIX message queues");
+    }
+    place.denies(
+        &[],
+        &Attempt::python(&format!("{open}queue(os.O_RDWR)")).with(&name),
+        &["ENOENT"],
+    );
+    place.allows(&[], &make);
+    let send = "q = queue(os.O_CREAT | os.O_RDWR); assert rt.mq_send(q, b'x', 1, 0) == 0, ctypes.get_errno()
+b = ctypes.create_string_buffer(8192); assert rt.mq_receive(q, b, 8192, None) == 1; rt.mq_unlink(argv[1].encode())";
+    place.allows(&[], &Attempt::python(&format!("{open}{send}")).with(&name));
+    finish(place.command(crate::harness::PYTHON).args([
+        "-I",
+        "-c",
+        &HOST_QUEUE.replace("open(b", "unlink(b").replace('%', &name),
+    ]));
+}
+
+/// Makes a queue on the host.
+const HOST_QUEUE: &str = "import ctypes, os
+rt = ctypes.CDLL('librt.so.1'); exit(rt.mq_open(b'%', os.O_CREAT | os.O_RDWR, 0o600, None) < 0)";
 
 #[test]
 fn a_socket_of_the_host_inside_a_grant_is_not_reachable_unless_it_is_named() {

@@ -7,12 +7,12 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::os::unix::process::ExitStatusExt as _;
 
-fn pane(place: &Place, script: &str) -> Pane {
+pub fn pane(place: &Place, script: &str) -> Pane {
     Pane::new(&place.sh(&[], script), &size(100, 30))
 }
 
 /// An interactive shell in the pane, as a person has it.
-fn shell(place: &Place) -> Pane {
+pub fn shell(place: &Place) -> Pane {
     let mut command = place.command("bash");
     command
         .args(["--norc", "--noprofile", "-i"])

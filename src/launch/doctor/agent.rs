@@ -42,7 +42,7 @@ pub fn find(workspace: &AbsPath, setting: &Setting) -> Found {
         problem: None,
         hint: None,
     };
-    let candidate = match agent.map(|agent| (agent, installed(agent, workspace, setting))) {
+    let candidate = match agent.map(|agent| (agent, installed(agent, Some(workspace), setting))) {
         Some((agent, Ok(candidate))) => (agent, candidate),
         Some((_, Err(error))) => {
             row.problem = Some(error.to_string());

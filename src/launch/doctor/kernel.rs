@@ -1,6 +1,7 @@
 //! What the kernel knows, by asking it: a file or a version number may say otherwise (some kernels list Landlock and do
 //! not have it).
 
+use crate::sandbox::bounds::{Bound, Unbounded, tried};
 use crate::sys::support;
 use nix::errno::Errno;
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub fn rows() -> Vec<KernelRow> {
         detail: abi.map_or(landlock.detail, |abi| format!("ABI {abi}")),
         ..landlock
     };
-    vec![
+    let mut rows = vec![
         landlock,
         row(
             "seccomp filters",
@@ -68,7 +69,28 @@ pub fn rows() -> Vec<KernelRow> {
             support::new_mounts(),
             "put the sandbox's view together without a race; Linux 5.12 or newer",
         ),
-    ]
+    ];
+    rows.extend(tried().into_iter().map(limit));
+    rows
+}
+
+/// What would keep a limit here, where a profile or the command line asks for one.
+fn limit((name, tried): (&'static str, Result<Bound, Unbounded>)) -> KernelRow {
+    KernelRow {
+        name: match name {
+            "memory" => "limit on memory",
+            "processes" => "limit on processes",
+            _ => "limit on processors",
+        },
+        available: tried.is_ok(),
+        needed: false,
+        detail: match tried {
+            Ok(Bound { by, but: Some(but), .. }) => format!("{by}, {but}"),
+            Ok(Bound { by, .. }) => by,
+            Err(none) => format!("no: {}", none.why),
+        },
+        note: "for a launch that asks for it; what cannot be kept refuses it",
+    }
 }
 
 fn row(name: &'static str, needed: bool, answer: nix::Result<()>, note: &'static str) -> KernelRow {

@@ -5,7 +5,7 @@ use super::targets::{Addresses, Layout};
 use crate::base::{AbsPath, Explain, Kind, Pid, Port, Secret, dirs};
 use crate::launch::Setting;
 use crate::sandbox::attend::Signals;
-use crate::verify::probe::{Outcome, Planned, Targets, Try};
+use crate::verify::probe::{Outcome, Planned, Shares, Targets, Try};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::de::DeserializeOwned;
 use std::ffi::OsString;
@@ -141,6 +141,7 @@ impl Stage {
             process: id.and_then(Pid::new),
             terminal: found.and_then(|found| found.terminal.clone()).map(Into::into),
             tokens: TOKENS.map(Into::into).to_vec(),
+            shares: Shares::Nothing,
         }
     }
 

@@ -28,6 +28,7 @@ pub fn load(name: &str, folders: &[PathBuf], host: &dyn Host) -> Result<Profile,
         merged: Profile::default(),
     };
     loader.add(name, None)?;
+    super::groups::expand(&mut loader.merged)?;
     Ok(loader.merged)
 }
 

@@ -28,6 +28,22 @@ pub enum ProfileError {
         key: String,
         nearest: Option<String>,
     },
+    #[error("the profile {file:?} has the key `{}` twice: line {line}, column {column}", key.escape_debug())]
+    Twice {
+        file: PathBuf,
+        key: String,
+        line: usize,
+        column: usize,
+    },
+    #[error("the profile {file:?} asks for `{}`, which is not enforced here: {reason}", key.escape_debug())]
+    Refused { file: PathBuf, key: String, reason: String },
+    #[error("there is no group {name:?} (`{}` in the profile {source_name:?})", key.escape_debug())]
+    Group {
+        name: String,
+        key: String,
+        source_name: String,
+        nearest: Option<String>,
+    },
     #[error("in the profile {file:?}, `{}` must be {expected}", key.escape_debug())]
     Wrong {
         file: PathBuf,
@@ -38,8 +54,8 @@ pub enum ProfileError {
     Loop { chain: Vec<String> },
     #[error("profiles extend each other more than {0} deep")]
     Deep(usize),
-    #[error("the table of profile keys is damaged: {0}")]
-    Keys(serde_json::Error),
+    #[error("the table of profile keys or groups is damaged: {0}")]
+    Keys(String),
 }
 
 fn wanted_by(by: &Option<String>) -> String {
@@ -72,8 +88,15 @@ impl Explain for ProfileError {
                 nearest: Some(nearest), ..
             } => Some(format!("the nearest known key is `{nearest}`")),
             ProfileError::UnknownKey { nearest: None, .. } => {
-                Some("every known key is listed in profiles/keys.json".to_owned())
+                Some("`pinfold profile schema` has every known key".to_owned())
             }
+            ProfileError::Twice { .. } => Some("keep one of them".to_owned()),
+            ProfileError::Refused { .. } => {
+                Some("take it out of the profile, and the sandbox will be wider than it asks for".to_owned())
+            }
+            ProfileError::Group { nearest, .. } => nearest
+                .as_ref()
+                .map(|name| format!("the nearest known one is {name:?}")),
             ProfileError::Loop { .. } => Some("take one `extends` out of the circle".to_owned()),
             _ => None,
         }

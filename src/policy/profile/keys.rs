@@ -2,32 +2,52 @@
 
 use super::ProfileError;
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The table of known keys.
 #[derive(Debug, Deserialize)]
 pub(super) struct Keys {
-    used: Vec<String>,
-    maps: Vec<String>,
-    ignored: BTreeMap<String, String>,
-    entries: BTreeMap<String, Vec<String>>,
+    /// What is used.
+    pub keys: BTreeMap<String, Key>,
+    /// Other names of what is used.
+    pub aliases: BTreeMap<String, String>,
+    pub ignored: BTreeMap<String, String>,
+    pub refused: BTreeMap<String, String>,
+    /// The fields of each kind of entry and the kinds of their values; one with `?` behind it may be left out.
+    pub entries: BTreeMap<String, BTreeMap<String, String>>,
+    /// The kinds of values, as JSON Schema.
+    pub values: BTreeMap<String, Value>,
+}
+
+/// A key that is used.
+#[derive(Debug, Deserialize)]
+pub(super) struct Key {
+    pub value: String,
+    pub about: String,
 }
 
 /// What a key is for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Known<'a> {
-    Used,
+    /// Used, under this name.
+    Used(&'a str),
     /// Can only loosen; the reason why it is not used.
     Ignored(&'a str),
+    /// Would narrow; the reason why that is not done.
+    Refused(&'a str),
     /// Has known keys below it.
     Section,
     Unknown,
 }
 
 impl Keys {
-    /// Parses the embedded table.
-    pub fn parse() -> Result<Keys, ProfileError> {
-        serde_json::from_str(include_str!("../../../profiles/keys.json")).map_err(ProfileError::Keys)
+    /// The embedded table, parsed once: a profile is made of several files.
+    pub fn parse() -> Result<&'static Keys, ProfileError> {
+        static TABLE: LazyLock<Result<Keys, serde_json::Error>> =
+            LazyLock::new(|| serde_json::from_str(include_str!("../../../profiles/keys.json")));
+        TABLE.as_ref().map_err(|error| ProfileError::Keys(error.to_string()))
     }
 
     /// What the key with this full name is for.
@@ -35,8 +55,14 @@ impl Keys {
         if let Some(reason) = self.ignored.get(key) {
             return Known::Ignored(reason);
         }
-        if self.used.iter().chain(&self.maps).any(|known| known == key) {
-            return Known::Used;
+        if let Some(reason) = self.refused.get(key) {
+            return Known::Refused(reason);
+        }
+        if let Some(name) = self.aliases.get(key) {
+            return Known::Used(name);
+        }
+        if let Some((name, _)) = self.keys.get_key_value(key) {
+            return Known::Used(name);
         }
         let below = |known: &&str| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
         if self.all().any(|known| below(&known)) {
@@ -47,8 +73,9 @@ impl Keys {
     }
 
     /// The names that an entry of this kind may have.
-    pub fn of_entry(&self, kind: &str) -> &[String] {
-        self.entries.get(kind).map(Vec::as_slice).unwrap_or_default()
+    pub fn of_entry(&self, kind: &str) -> Vec<&str> {
+        let fields = self.entries.get(kind).into_iter().flat_map(BTreeMap::keys);
+        fields.map(|name| name.trim_end_matches('?')).collect()
     }
 
     /// The known key that is nearest to `key`, if one is near.
@@ -60,14 +87,12 @@ impl Keys {
     }
 
     fn all(&self) -> impl Iterator<Item = &str> {
-        self.used
-            .iter()
-            .chain(&self.maps)
-            .chain(self.ignored.keys())
+        let used = self.keys.keys().chain(self.aliases.keys());
+        used.chain(self.ignored.keys())
+            .chain(self.refused.keys())
             .map(String::as_str)
     }
 }
-
 /// The candidate with the fewest edits, if a third of the word or less has to change. A word that only stands in the
 /// wrong section counts as one edit away.
 pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -2,18 +2,23 @@
 
 mod chain;
 mod error;
+mod groups;
 mod keys;
+mod listed;
 mod parse;
 mod reader;
+mod schema;
 mod shipped;
+mod strict;
 #[cfg(test)]
 mod tests;
 
 pub use chain::{load, written};
 pub use error::ProfileError;
+pub use schema::{reference, schema};
 pub use shipped::shipped_names;
 
-use super::frozen::{Access, Limits, Note, Origin};
+use super::frozen::{Access, Datagrams, Limits, Note, Origin, Promise};
 use crate::base::Port;
 
 /// What the profile gives of the workspace root.
@@ -120,7 +125,13 @@ pub struct Profile {
     pub system: Vec<Entry>,
     pub grants: Vec<Grant>,
     pub deny: Vec<Entry>,
+    /// Sets of paths by name; `load` puts what they hold among the grants and the denies.
+    pub groups: Vec<Entry>,
+    /// Names of groups that a parent has and this profile takes out.
+    pub excluded: Vec<String>,
     pub sockets: Vec<(Sockets, Entry)>,
+    /// Whether Unix datagram sockets can be made.
+    pub unix_datagrams: Option<Datagrams>,
     pub block: Option<bool>,
     pub allow_domains: Vec<Entry>,
     pub deny_domains: Vec<Entry>,
@@ -143,6 +154,8 @@ pub struct Profile {
     /// Relative to the common git folder of a linked worktree.
     pub common_writable: Vec<Entry>,
     pub limits: Limits,
+    /// Promises that a launch may go without.
+    pub allow_missing: Vec<(Promise, Origin)>,
     /// Keys that are not used, with the reason.
     pub notes: Vec<Note>,
 }
@@ -162,7 +175,16 @@ impl Profile {
             system: join(base.system, self.system),
             grants: join(base.grants, self.grants),
             deny: join(base.deny, self.deny),
+            groups: join(
+                base.groups
+                    .into_iter()
+                    .filter(|group| !self.excluded.contains(&group.text))
+                    .collect(),
+                self.groups,
+            ),
+            excluded: self.excluded,
             sockets: join(base.sockets, self.sockets),
+            unix_datagrams: self.unix_datagrams.or(base.unix_datagrams),
             block: self.block.or(base.block),
             allow_domains: join(base.allow_domains, self.allow_domains),
             deny_domains: join(base.deny_domains, self.deny_domains),
@@ -180,10 +202,13 @@ impl Profile {
             protected: join(base.protected, self.protected),
             common_writable: join(base.common_writable, self.common_writable),
             limits: Limits {
+                memory: self.limits.memory.or(base.limits.memory),
+                cpu: self.limits.cpu.or(base.limits.cpu),
                 processes: self.limits.processes.or(base.limits.processes),
                 open_files: self.limits.open_files.or(base.limits.open_files),
                 address_space: self.limits.address_space.or(base.limits.address_space),
             },
+            allow_missing: join(base.allow_missing, self.allow_missing),
             notes: join(base.notes, self.notes),
         }
     }

@@ -1,9 +1,9 @@
 //! Reads JSON values by their full key, so that every error can name it.
 
-use super::keys::{Keys, nearest};
+use super::keys::{Keys, Known, nearest};
 use super::{Entry, ProfileError};
 use crate::base::Port;
-use crate::policy::frozen::{Access, Origin};
+use crate::policy::frozen::{Access, Origin, parse_processors, parse_size};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -32,6 +32,13 @@ impl<'a> Reader<'a> {
             file: self.file.to_owned(),
             key: self.key.clone(),
             expected,
+        }
+    }
+    pub fn refused(&self, reason: &str) -> ProfileError {
+        ProfileError::Refused {
+            file: self.file.to_owned(),
+            key: self.key.clone(),
+            reason: reason.to_owned(),
         }
     }
     pub fn origin(&self, why: Option<String>) -> Origin {
@@ -75,21 +82,18 @@ impl<'a> Reader<'a> {
     }
     /// A number of bytes, or a string with `K`, `M` or `G` behind the number.
     pub fn bytes(&self) -> Result<u64, ProfileError> {
-        let scaled = |text: &str| {
-            let (number, unit) = match text.strip_suffix(['K', 'M', 'G']) {
-                Some(number) if text.ends_with('K') => (number, 1 << 10),
-                Some(number) if text.ends_with('M') => (number, 1 << 20),
-                Some(number) => (number, 1 << 30),
-                None => (text, 1_u64),
-            };
-            number.parse::<u64>().ok()?.checked_mul(unit)
-        };
-        let bytes = self
-            .value
-            .as_u64()
-            .or_else(|| self.value.as_str().and_then(scaled))
-            .filter(|bytes| *bytes > 0);
+        let bytes = self.value.as_u64().filter(|bytes| *bytes > 0);
+        let bytes = bytes.or_else(|| self.value.as_str().and_then(parse_size));
         bytes.ok_or_else(|| self.wrong("a size in bytes, or for example \"512M\""))
+    }
+
+    /// Thousandths of a processor, from a number or a string of processors.
+    pub fn processors(&self) -> Result<u64, ProfileError> {
+        let text = match self.value {
+            Value::Number(number) => number.to_string(),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        };
+        parse_processors(&text).ok_or_else(|| self.wrong("a number of processors, for example 1.5"))
     }
 
     pub fn list(&self) -> Result<Vec<Reader<'a>>, ProfileError> {
@@ -106,7 +110,26 @@ impl<'a> Reader<'a> {
 
     /// A list whose entries are a string, or an object with `path` or `name` and the reason.
     pub fn entries(&self, kind: &str) -> Result<Vec<Entry>, ProfileError> {
-        self.list()?.iter().map(|one| one.entry(kind)).collect()
+        let mut entries = Vec::new();
+        for one in self.list()? {
+            if one.applies(kind)? {
+                entries.push(one.entry(kind)?);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Whether an entry is for this operating system.
+    fn applies(&self, kind: &str) -> Result<bool, ProfileError> {
+        let Some(when) = self.value.get("when") else {
+            return Ok(true);
+        };
+        self.fields(kind)?;
+        match when.as_str() {
+            Some("linux" | "!macos") => Ok(true),
+            Some("macos" | "!linux") => Ok(false),
+            _ => Err(self.wrong("for `linux` or `macos`, or without `when`")),
+        }
     }
 
     fn entry(&self, kind: &str) -> Result<Entry, ProfileError> {
@@ -117,10 +140,12 @@ impl<'a> Reader<'a> {
                 origin: self.origin(None),
             });
         }
-        let fields = self.fields(kind)?;
+        let is_domain = kind == "name" && self.value.get("domain").is_some();
+        let fields = self.fields(if is_domain { "domain" } else { kind })?;
         let text = fields
             .get("path")
             .or(fields.get("name"))
+            .or(fields.get("domain"))
             .ok_or_else(|| self.wrong("a string or an object with a path or name"))?;
         let why = fields
             .get("why")
@@ -143,7 +168,7 @@ impl<'a> Reader<'a> {
                 if one.value.is_number() {
                     return Ok((one.port()?, one.origin(None)));
                 }
-                let fields = one.fields("port")?;
+                let fields = one.fields("port_with_reason")?;
                 let port = fields.get("port").ok_or_else(|| one.wrong("a port from 1 to 65535"))?;
                 let why = fields.get("why").map(|why| why.text()).transpose()?;
                 Ok((port.port()?, one.origin(why.map(str::to_owned))))
@@ -156,11 +181,15 @@ impl<'a> Reader<'a> {
         let known = self.keys.of_entry(kind);
         let object = self.object()?;
         for name in object.keys() {
-            if !known.contains(name) {
+            if let Known::Refused(reason) = self.keys.look_up(&format!("{}.{name}", without_numbers(&self.key))) {
+                let below = self.at(format!("{}.{name}", self.key), self.value);
+                return Err(below.refused(reason));
+            }
+            if !known.contains(&name.as_str()) {
                 return Err(ProfileError::UnknownKey {
                     file: self.file.to_owned(),
                     key: format!("{}.{name}", self.key),
-                    nearest: nearest(name, known.iter().map(String::as_str)).map(|near| format!("{}.{near}", self.key)),
+                    nearest: nearest(name, known.iter().copied()).map(|near| format!("{}.{near}", self.key)),
                 });
             }
         }
@@ -169,6 +198,11 @@ impl<'a> Reader<'a> {
             object,
         })
     }
+}
+
+/// `filesystem.read[2]` as `filesystem.read`.
+fn without_numbers(key: &str) -> &str {
+    key.split('[').next().unwrap_or(key)
 }
 
 /// The checked fields of one entry.

@@ -1,8 +1,13 @@
 //! The profiles that come with the binary.
 
-const SHIPPED: [(&str, &str); 4] = [
+const SHIPPED: [(&str, &str); 9] = [
     ("system", include_str!("../../../profiles/system.json")),
     ("default", include_str!("../../../profiles/default.json")),
+    ("strict", include_str!("../../../profiles/strict.json")),
+    ("claude", include_str!("../../../profiles/claude.json")),
+    ("codex", include_str!("../../../profiles/codex.json")),
+    ("gemini", include_str!("../../../profiles/gemini.json")),
+    ("pi", include_str!("../../../profiles/pi.json")),
     (
         "opencode-server",
         include_str!("../../../profiles/opencode-server.json"),

@@ -50,8 +50,8 @@ fn what_is_protected_can_be_read_and_what_is_beside_it_written() {
         ("/home/ann/p/.git/config", Some(Access::Read)),
         ("/home/ann/p/.git/hooks/new", Some(Access::Read)),
         ("/home/ann/p/.envrc", Some(Access::Read)),
-        ("/home/ann/p/new", Some(Access::List)),
-        ("/home/ann/p/.git/index.lock", Some(Access::List)),
+        ("/home/ann/p/new", Some(Access::Read)),
+        ("/home/ann/p/.git/index.lock", Some(Access::Read)),
         ("/home/ann/.gitconfig", Some(Access::Read)),
         ("/home/ann/.ssh/id_ed25519", None),
         ("/etc/shadow", None),
@@ -113,7 +113,7 @@ fn something_elsewhere_than_on_the_host_needs_a_mount() {
         .filter(|bind| bind.target == at("/usr"))
         .for_each(|bind| bind.target = at("/elsewhere"));
     let moved = reduce(&policy, &at("/state/rooms/r"), &host());
-    assert_eq!(moved, Err(ReduceError::Moved(at("/elsewhere"))));
+    assert!(matches!(moved, Err(ReduceError::Moved(path)) if path == at("/elsewhere")));
 }
 
 #[test]

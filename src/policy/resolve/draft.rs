@@ -12,6 +12,8 @@ use std::path::Path;
 pub(super) struct Deny {
     pub path: AbsPath,
     pub present: bool,
+    /// How many names the file has.
+    pub names: u64,
     pub origin: Origin,
 }
 
@@ -104,10 +106,22 @@ impl Draft {
             (false, true) => {
                 for mask in &masks {
                     self.note(Topic::Mask, mask, "", &deny.origin);
+                    if deny.names > 1 {
+                        let others = format!(
+                            "denied, but the file has {} names (hard links): one in a granted folder can still be read",
+                            deny.names
+                        );
+                        self.note(Topic::Warning, mask, &others, &deny.origin);
+                    }
                 }
                 self.masked.append(&mut masks);
             }
-            (false, false) => self.note(Topic::LeftOut, &deny.path, "nothing there to mask", &deny.origin),
+            (false, false) => self.note(
+                Topic::LeftOut,
+                &deny.path,
+                "not there, so nothing is covered: what appears there later can be read",
+                &deny.origin,
+            ),
             (true, _) => {}
         }
         Ok(())

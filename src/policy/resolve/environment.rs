@@ -1,5 +1,6 @@
 //! The exact environment of the command.
 
+use super::variables::Variables;
 use super::{EnvWish, Request, ResolveError};
 use crate::policy::explain::escaped;
 use crate::policy::frozen::{Environment, Note, Origin, Topic};
@@ -7,6 +8,7 @@ use crate::policy::host::Host;
 use crate::policy::profile::{Entry, Profile};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 /// Allowed variables of the host, then the profile's own, then the command line's, then the launch's: the later wins.
 /// A deny wins over every allow list, and over nothing that is set by name.
@@ -14,6 +16,7 @@ pub(super) fn resolve(
     profile: &Profile,
     request: &Request,
     host: &dyn Host,
+    paths: &Variables,
     notes: &mut Vec<Note>,
 ) -> Result<Environment, ResolveError> {
     let found = first_of_each(host);
@@ -26,10 +29,11 @@ pub(super) fn resolve(
         }
     }
     for set in &profile.set_vars {
-        variables.insert(
-            OsString::from(&set.name),
-            (OsString::from(&set.value), set.origin.clone()),
-        );
+        // A `$` that begins no known name stands for itself.
+        let value = paths
+            .expand(&set.value, &set.origin)
+            .map_or_else(|_| OsString::from(&set.value), PathBuf::into_os_string);
+        variables.insert(OsString::from(&set.name), (value, set.origin.clone()));
     }
     for wish in &request.env {
         let origin = Origin::command_line("--env");

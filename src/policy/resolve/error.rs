@@ -66,6 +66,14 @@ pub enum ResolveError {
         known: Vec<String>,
         origin: Box<Origin>,
     },
+    #[error("{pattern:?} cannot be expanded: {reason} ({})", place(.origin))]
+    Pattern {
+        pattern: PathBuf,
+        reason: String,
+        origin: Box<Origin>,
+    },
+    #[error("{pattern:?} cannot be denied: what fits `**` would have to be looked for in the whole tree, and what appears later would not be covered ({})", place(.origin))]
+    DeepDeny { pattern: PathBuf, origin: Box<Origin> },
     #[error("there is no home folder")]
     NoHome,
     #[error("{source} ({})", place(.origin))]
@@ -132,6 +140,10 @@ impl Explain for ResolveError {
             ResolveError::Occupied { .. } => "give one of them another `at`",
             ResolveError::Ghost { .. } => "make it yourself first, or choose a place outside the granted folder",
             ResolveError::Variable { known, .. } => return Some(format!("known here: {}", known.join(", "))),
+            ResolveError::Pattern { .. } => "name the paths, or write more of the path before the first star",
+            ResolveError::DeepDeny { .. } => {
+                "name the files or the folder that holds them, or grant only what may be read"
+            }
             ResolveError::NoHome => "set HOME to your home folder",
             ResolveError::Rule { source, .. } => return source.hint(),
             ResolveError::NoNetwork(_) => "leave --block-net out, or use a profile that does not block the network",

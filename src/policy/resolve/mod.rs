@@ -21,7 +21,7 @@ pub use prepare::{Preparation, preparations};
 pub use request::{CommandGrant, EnvWish, Request};
 pub use root::{workspace_folder, workspace_root};
 
-use super::frozen::{Access, FileKind, Origin, Policy, Promise};
+use super::frozen::{Access, Datagrams, FileKind, Origin, Policy, Promise};
 use super::host::{Host, HostKind};
 use super::profile::{Profile, WorkdirAccess};
 use super::remembered::Remembered;
@@ -70,9 +70,10 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     protection.narrowed();
     let protected = protection.finish();
     let mut notes = profile.notes.clone();
-    let environment = environment::resolve(profile, request, host, &mut notes)?;
+    let environment = environment::resolve(profile, request, host, &variables, &mut notes)?;
     let network = network::resolve(profile, request, &mut notes)?;
-    let mut weakened: Vec<Promise> = request.allow_missing.clone();
+    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
+    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
     weakened.sort();
     weakened.dedup();
     notes.append(&mut draft.notes);
@@ -89,6 +90,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         protected,
         masked: draft.masked,
         network,
+        datagrams: profile.unix_datagrams.unwrap_or(Datagrams::Refused),
         environment,
         limits: profile.limits.clone(),
         weakened,

@@ -6,6 +6,7 @@ use super::variables::Variables;
 use super::{Request, ResolveError};
 use crate::base::AbsPath;
 use crate::policy::frozen::{Access, Content, FileKind, Origin, Topic};
+use crate::policy::glob::{expand, is_deep, is_pattern};
 use crate::policy::host::{Host, HostKind};
 use crate::policy::profile::{Entry, Grant, Profile, Shape, Sockets};
 use crate::policy::walk::{Walked, walk};
@@ -85,18 +86,49 @@ impl Places<'_> {
         Ok(())
     }
 
-    /// The profile's denies, canonical.
-    pub fn denies(&self, profile: &Profile) -> Result<Vec<Deny>, ResolveError> {
-        let one = |entry: &Entry| {
+    /// The profile's denies, canonical. A variable without a value, on a path that need not be there, denies nothing.
+    pub fn denies(&mut self, profile: &Profile) -> Result<Vec<Deny>, ResolveError> {
+        let mut denies = Vec::new();
+        for entry in &profile.deny {
             let path = self.variables.expand(&entry.text, &entry.origin)?;
-            let walked = self.walk(&path, &entry.origin)?;
-            Ok(Deny {
-                path: walked.path,
-                present: walked.kind.is_some(),
-                origin: entry.origin.clone(),
-            })
+            if !is_pattern(&path) {
+                denies.push(self.deny(&path, entry)?);
+                continue;
+            }
+            if is_deep(&path) {
+                let origin = Box::new(entry.origin.clone());
+                return Err(ResolveError::DeepDeny { pattern: path, origin });
+            }
+            let found = self.expand(&path, &entry.origin)?;
+            let text = format!("fits {} paths now; what appears later is not covered", found.len());
+            self.draft.note(Topic::Differs, path.display(), &text, &entry.origin);
+            for path in found {
+                denies.push(self.deny(&path, entry)?);
+            }
+        }
+        Ok(denies)
+    }
+
+    fn deny(&self, path: &Path, entry: &Entry) -> Result<Deny, ResolveError> {
+        let walked = self.walk(path, &entry.origin)?;
+        let names = match walked.kind {
+            Some(HostKind::File) => self.host.name_count(&walked.path).unwrap_or(1),
+            _ => 1,
         };
-        profile.deny.iter().map(one).collect()
+        Ok(Deny {
+            path: walked.path,
+            present: walked.kind.is_some(),
+            names,
+            origin: entry.origin.clone(),
+        })
+    }
+
+    fn expand(&self, pattern: &Path, origin: &Origin) -> Result<Vec<PathBuf>, ResolveError> {
+        expand(pattern, self.host).map_err(|error| ResolveError::Pattern {
+            pattern: pattern.to_owned(),
+            reason: error.to_string(),
+            origin: Box::new(origin.clone()),
+        })
     }
 
     pub(super) fn walk(&self, path: &Path, origin: &Origin) -> Result<Walked, ResolveError> {
@@ -107,6 +139,16 @@ impl Places<'_> {
         let absence = if entry.optional { Absence::Silent } else { absence };
         let path = match self.variables.expand(&entry.text, &entry.origin) {
             Err(ResolveError::Variable { .. } | ResolveError::NoHome) if absence == Absence::Silent => return Ok(()),
+            // A session without a runtime folder has nothing in it.
+            Err(ResolveError::Variable { name, .. }) if name == "XDG_RUNTIME_DIR" => {
+                self.draft.note(
+                    Topic::LeftOut,
+                    &entry.text,
+                    "there is no $XDG_RUNTIME_DIR",
+                    &entry.origin,
+                );
+                return Ok(());
+            }
             expanded => expanded?,
         };
         self.grant(Wish {
@@ -118,7 +160,29 @@ impl Places<'_> {
         })
     }
 
+    /// A path, or every path that a pattern fits now.
     fn grant(&mut self, wish: Wish<'_>) -> Result<(), ResolveError> {
+        if !is_pattern(&wish.path) {
+            return self.grant_one(wish);
+        }
+        let found = self.expand(&wish.path, wish.origin)?;
+        if found.is_empty() {
+            return self.absent(&wish);
+        }
+        for path in found {
+            match self.grant_one(Wish { path, ..wish }) {
+                // A socket or a pipe beside what was meant.
+                Err(ResolveError::Shape { path, found, .. }) => {
+                    self.draft
+                        .note(Topic::LeftOut, path.display(), &format!("it is {found}"), wish.origin);
+                }
+                granted => granted?,
+            }
+        }
+        Ok(())
+    }
+
+    fn grant_one(&mut self, wish: Wish<'_>) -> Result<(), ResolveError> {
         let origin = || wish.origin.clone();
         let walked = match self.walk(&wish.path, wish.origin) {
             Err(ResolveError::Walk { .. }) if wish.absence != Absence::Fails => {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 mod caches;
 mod grants;
 mod launch;
+mod patterns;
 mod protect;
 mod workspace;
 

@@ -1,5 +1,6 @@
 //! The broker itself: who it asks, what it allows itself, and the loop that accepts.
 
+use super::admission::Admission;
 use super::answer::Answer;
 use super::judge::Judge;
 use super::log::{Line, Log};
@@ -59,6 +60,8 @@ pub struct Broker {
     pub(super) resolver: Box<dyn Resolve>,
     pub(super) log: Log,
     pub(super) limits: Limits,
+    /// Who may connect, where others than the sandbox can: nothing in a network of its own.
+    admission: Option<Arc<Admission>>,
     launch: LaunchId,
     decisions: AtomicU64,
 }
@@ -71,6 +74,7 @@ impl Broker {
             resolver: Box::new(System::default()),
             log,
             limits: Limits::default(),
+            admission: None,
             launch,
             decisions: AtomicU64::new(0),
         }
@@ -79,6 +83,13 @@ impl Broker {
     pub fn with_resolver(self, resolver: impl Resolve + 'static) -> Broker {
         Broker {
             resolver: Box::new(resolver),
+            ..self
+        }
+    }
+    /// The same, on a listener that others than the sandbox can reach too.
+    pub fn with_admission(self, admission: Arc<Admission>) -> Broker {
+        Broker {
+            admission: Some(admission),
             ..self
         }
     }
@@ -96,7 +107,10 @@ impl Broker {
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => self.admit(stream, &mut sessions, &mut turned_away),
+                    Ok((stream, from)) if self.admission.as_ref().is_none_or(|admission| admission.admits(from.port())) => {
+                        self.admit(stream, &mut sessions, &mut turned_away);
+                    }
+                    Ok(_) => {}
                     // No descriptor left, mostly: connections that end bring some back.
                     Err(_) => sleep(Duration::from_millis(20)).await,
                 },

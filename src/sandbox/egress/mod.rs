@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod admission;
 mod answer;
 pub mod authority;
 pub mod body;
@@ -28,6 +29,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub use admission::Admission;
 pub use broker::{Broker, Limits};
 pub use join::join;
 pub use judge::{Judge, Verdict};

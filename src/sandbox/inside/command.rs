@@ -1,6 +1,7 @@
 //! The command's own part: its streams, Landlock, seccomp, the gate, exec.
 
 use super::{Inside, NO_OP, Stream};
+use crate::policy::Datagrams;
 use crate::sandbox::gate::{self, Report};
 use crate::sandbox::layers::seccomp::Mediated;
 use crate::sandbox::layers::{descriptors, landlock};
@@ -46,15 +47,53 @@ fn hold(inside: &Inside<'_>, terminal: Option<&OwnedFd>) -> Step<()> {
     let on_landlock = at(|op| matches!(op, Op::Landlock));
     let canary = canary(inside.policy).map_err(|_| on_landlock(Errno::EINVAL))?;
     let before = landlock::read_canary(&canary);
-    landlock::apply(inside.policy, name_of(terminal).as_deref()).map_err(at(|op| matches!(op, Op::Landlock)))?;
+    let domain =
+        landlock::apply(inside.policy, name_of(terminal).as_deref()).map_err(at(|op| matches!(op, Op::Landlock)))?;
     let after = landlock::read_canary(&canary);
     let on_seccomp = at(|op| matches!(op, Op::Seccomp));
-    let listener = inside.filters.install(Mediated::Yes).map_err(on_seccomp)?;
-    let given: Vec<_> = listener.iter().map(AsRawFd::as_raw_fd).collect();
-    gate::send(&inside.control, Report::Filtered, &given).map_err(|errno| (NO_OP, errno))?;
-    // Verification begins with the next message: the listener must be gone from here by then.
-    drop(listener);
+    match inside.policy.datagrams {
+        Datagrams::Refused => filter(inside, domain),
+        Datagrams::Mediated => filter_by_messenger(inside, domain),
+    }
+    .map_err(on_seccomp)?;
     gate::send(&inside.control, Report::Held { before, after }, &[]).map_err(|errno| (NO_OP, errno))
+}
+
+/// Puts on the filters, and hands out the mediator's listener.
+fn filter(inside: &Inside<'_>, domain: ::landlock::RulesetStatus) -> nix::Result<()> {
+    let listener = inside.filters.install(Mediated::Yes)?;
+    let given: Vec<_> = listener.iter().map(AsRawFd::as_raw_fd).collect();
+    // Verification begins with the message after this one: the listener must be gone from here by then, and is.
+    gate::send(&inside.control, Report::filtered(domain), &given)
+}
+
+/// The same where a send with descriptors is itself decided by whoever has the listener: another process, which has the
+/// same descriptors and no filter, hands it out.
+fn filter_by_messenger(inside: &Inside<'_>, domain: ::landlock::RulesetStatus) -> nix::Result<()> {
+    let (told, tell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+    let Some(messenger) = crate::sys::clone::sharing_descriptors()? else {
+        let mut number = [0; 4];
+        let sent = match nix::unistd::read(&told, &mut number) {
+            Ok(4) => gate::send(&inside.control, Report::filtered(domain), &[i32::from_ne_bytes(number)]),
+            _ => Err(Errno::EPIPE),
+        };
+        crate::sys::clone::leave(i32::from(sent.is_err()))
+    };
+    let listener = inside
+        .filters
+        .install(Mediated::Yes)
+        .and_then(|listener| listener.ok_or(Errno::EINVAL));
+    if let Ok(listener) = &listener {
+        nix::unistd::write(&tell, &listener.as_raw_fd().to_ne_bytes())?;
+    }
+    // Closes it for the messenger too, which then ends if it was told nothing.
+    drop(tell);
+    let ended = nix::sys::wait::waitpid(Pid::from_raw(messenger), None)?;
+    listener?;
+    match ended {
+        nix::sys::wait::WaitStatus::Exited(_, 0) => Ok(()),
+        _ => Err(Errno::EPIPE),
+    }
 }
 
 /// Its own process group in the sandbox's session, so that it can be stopped and continued; without a terminal its own

@@ -5,6 +5,7 @@
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,12 @@ pub fn end_all() {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Everything below this process now.
+pub fn all() -> Vec<Pid> {
+    let found = below(&processes(), nix::unistd::getpid().as_raw());
+    found.into_iter().map(Pid::from_raw).collect()
 }
 
 /// Whether children are left.

@@ -1,6 +1,7 @@
 //! PID 1 of the sandbox: applies the plan up to the command's own part, then reaps, relays stops and the exit, and
 //! ends with the supervisor. When it ends, the kernel ends everything inside; in reduced mode it does so itself first.
 
+use super::freeze::{Frozen, freeze};
 use super::{Inside, NO_OP, Stream, command, descendants};
 use crate::policy::Mode;
 use crate::sandbox::gate::{self, Report, Request};
@@ -100,7 +101,7 @@ fn prepare(inside: &Inside<'_>) -> Step<(Option<Terminal>, Vec<OwnedFd>)> {
             }
             Op::Inlet { port } => handed_out.push(network::inlet(*port).map_err(at)?),
             Op::Terminal => terminal = Some(open_terminal(inside.mode()).map_err(at)?),
-            Op::Limits(_) => limits::apply(&inside.limits()).map_err(at)?,
+            Op::Limits(_) => limits::apply(&inside.limits(), inside.memory_each).map_err(at)?,
             Op::DropCapabilities => capabilities::apply().map_err(at)?,
             Op::NoNewPrivileges => privileges::apply().map_err(at)?,
             Op::CloseDescriptors => descriptors::apply(&kept(inside, terminal.as_ref(), &handed_out)).map_err(at)?,
@@ -164,6 +165,7 @@ fn tend(inside: &Inside<'_>, child: Pid) -> nix::Result<()> {
         wanted.add(Signal::SIGTERM);
     }
     let signals = SignalFd::with_flags(&wanted, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let mut frozen = None;
     loop {
         let mut polled = [
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
@@ -185,7 +187,7 @@ fn tend(inside: &Inside<'_>, child: Pid) -> nix::Result<()> {
             }
             return gate::send(&inside.control, report, &[]);
         }
-        if asked && !obey(inside, child)? {
+        if asked && !obey(inside, child, &mut frozen)? {
             return Ok(());
         }
     }
@@ -208,7 +210,7 @@ fn reap(inside: &Inside<'_>, child: Pid) -> nix::Result<Option<Report>> {
 }
 
 /// Carries out one request; false when the supervisor is gone.
-fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
+fn obey(inside: &Inside<'_>, child: Pid, frozen: &mut Option<Frozen>) -> nix::Result<bool> {
     let mut buffer = [0; 8];
     let got = match crate::sys::descriptor::receive(inside.control.as_fd(), &mut buffer) {
         Err(Errno::ECONNRESET) => return Ok(false),
@@ -220,6 +222,16 @@ fn obey(inside: &Inside<'_>, child: Pid) -> nix::Result<bool> {
     let signal = match buffer.get(..got.length).and_then(Request::decode) {
         Some(Request::Signal(signal)) => signal,
         Some(Request::Continue) => Signal::SIGCONT,
+        Some(Request::Freeze) => {
+            let now = frozen.get_or_insert_with(|| freeze(inside.mode()));
+            let whole = i32::from(now.whole);
+            gate::send(&inside.control, Report::Frozen { whole }, &[])?;
+            return Ok(true);
+        }
+        Some(Request::Thaw) => {
+            frozen.take().into_iter().for_each(Frozen::thaw);
+            return Ok(true);
+        }
         None => return Ok(true),
     };
     // The command leads its own process group; it may already be gone.

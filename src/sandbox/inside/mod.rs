@@ -4,6 +4,7 @@
 mod command;
 mod descendants;
 mod first;
+mod freeze;
 
 use crate::base::AbsPath;
 use crate::policy::{Limits, Mode, Policy};
@@ -34,6 +35,8 @@ pub struct Inside<'a> {
     /// Where standard streams come from.
     pub streams: [Stream; 3],
     pub umask: u32,
+    /// Bytes of private memory of each process, where nothing bounds them together.
+    pub memory_each: Option<u64>,
     /// Signals that stay ignored.
     pub ignored: Vec<nix::sys::signal::Signal>,
 }
@@ -50,6 +53,13 @@ pub enum Stream {
     Terminal,
     /// A file that the supervisor opened (a log, /dev/null).
     File(OwnedFd),
+}
+
+/// Says that the limits cannot be set, and ends this process.
+pub fn fail(inside: &Inside<'_>, errno: nix::errno::Errno) -> ! {
+    let op = inside.position(|op| matches!(op, Op::Limits(_)));
+    let _ = crate::sandbox::gate::send(&inside.control, crate::sandbox::gate::Report::Failed { op, errno }, &[]);
+    crate::sys::clone::leave(125)
 }
 
 impl Inside<'_> {

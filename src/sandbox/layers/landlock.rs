@@ -5,7 +5,7 @@
 //! allowed are carried out by the supervisor, so nothing inside may make one itself.
 
 use crate::base::AbsPath;
-use crate::policy::{self, Access, Content, Policy};
+use crate::policy::{self, Access, Content, FileKind, Policy};
 use crate::sys::mount::open_beneath;
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort, PathBeneath, Ruleset,
@@ -18,6 +18,9 @@ use nix::sys::stat::Mode;
 use std::path::Path;
 
 /// The newest ABI that is asked for; an older kernel gives what it knows, and `doctor` says what that is.
+///
+/// Beside it one right of ABI 9 is asked for: which socket files can be connected to. Where the kernel has it, connects
+/// need not go to the supervisor (`seccomp::traps`); no rule of a folder gives it, only those of granted sockets do.
 const ABI_ASKED: ABI = ABI::V6;
 /// Nodes of the machine's /dev that a sandbox without a /dev of its own may use.
 const NODES: [&str; 6] = [
@@ -36,7 +39,7 @@ fn device() -> BitFlags<AccessFs> {
 
 /// Puts this process and all that it starts into a new domain. `EOPNOTSUPP` if the kernel has no Landlock. `terminal` is
 /// the sandbox's own.
-pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<()> {
+pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<RulesetStatus> {
     let mut ruleset = ruleset(policy).map_err(refused)?;
     let root = nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut rules = match policy.mode() {
@@ -61,7 +64,7 @@ pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<()> {
         let rights = if is_folder {
             rights
         } else {
-            rights & AccessFs::from_file(ABI_ASKED)
+            rights & (AccessFs::from_file(ABI_ASKED) | AccessFs::ResolveUnix)
         };
         ruleset = ruleset.add_rule(PathBeneath::new(fd, rights)).map_err(refused)?;
     }
@@ -69,19 +72,32 @@ pub fn apply(policy: &Policy, terminal: Option<&Path>) -> nix::Result<()> {
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(Errno::EOPNOTSUPP);
     }
-    Ok(())
+    Ok(status.ruleset)
+}
+
+/// What a domain of this kernel's ABI takes away: names of file rights and of scopes.
+pub fn rights(abi: u32) -> (Vec<String>, Vec<String>) {
+    let abi = ABI::from(i32::try_from(abi).unwrap_or(0)).min(ABI_ASKED);
+    let names = |text: String| text.split(" | ").map(str::to_owned).collect();
+    let files = AccessFs::from_all(abi).iter().map(|right| format!("{right:?}"));
+    let scopes = Scope::from_all(abi).iter().map(|scope| format!("{scope:?}"));
+    (
+        names(files.collect::<Vec<_>>().join(" | ")),
+        names(scopes.collect::<Vec<_>>().join(" | ")),
+    )
 }
 
 /// What is handled; the ports that may be listened on are the only ones that a rule allows.
 fn ruleset(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(ABI_ASKED))?
+        .handle_access(AccessFs::from_all(ABI_ASKED) | AccessFs::ResolveUnix)?
         .scope(Scope::from_all(ABI_ASKED))?;
     if policy.mode() == policy::Mode::Full {
         return ruleset.create();
     }
-    let ports = policy.network.listen_ports.iter();
+    // One that is closed is the agent's own, which only the supervisor may connect to.
+    let ports = policy.network.listen_ports.iter().chain(&policy.network.closed_ports);
     let ports = ports.map(|port| Ok(NetPort::new(port.get(), AccessNet::BindTcp)));
     let created = ruleset.handle_access(AccessNet::from_all(ABI_ASKED))?.create()?;
     created.add_rules(ports)
@@ -90,7 +106,7 @@ fn ruleset(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
 /// What every sandbox has that is of its own making.
 fn furniture() -> Vec<(&'static Path, BitFlags<AccessFs>)> {
     let all = AccessFs::from_all(ABI_ASKED);
-    vec![
+    let mut rules = vec![
         // Only what is granted is visible, so listing tells nothing new; without it `ls /` fails.
         (Path::new("/"), AccessFs::ReadDir.into()),
         // Not for writing: /proc/PID/mem of a sibling is a file like any other, and through it a tool would rewrite the
@@ -98,7 +114,12 @@ fn furniture() -> Vec<(&'static Path, BitFlags<AccessFs>)> {
         (Path::new("/proc"), AccessFs::from_read(ABI_ASKED)),
         (Path::new("/dev/shm"), all),
         (Path::new("/dev"), device() | AccessFs::ReadDir),
-    ]
+    ];
+    let queues = Path::new("/dev/mqueue");
+    if queues.exists() {
+        rules.push((queues, all));
+    }
+    rules
 }
 
 /// What of the machine's own stands in for it in reduced mode. Not /dev/shm, which other programs share, and no terminal
@@ -118,10 +139,11 @@ fn grants(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
     let read = AccessFs::from_read(ABI_ASKED);
     let mut rules: Vec<(&Path, BitFlags<AccessFs>)> = Vec::new();
     for bind in &policy.binds {
-        let rights = match bind.access {
-            Access::List => AccessFs::ReadDir.into(),
-            Access::Read => read,
-            Access::Layered | Access::ReadWrite => all,
+        let rights = match (bind.kind, bind.access) {
+            (FileKind::Socket, _) => all | AccessFs::ResolveUnix,
+            (_, Access::List) => AccessFs::ReadDir.into(),
+            (_, Access::Read) => read,
+            (_, Access::Layered | Access::ReadWrite) => all,
         };
         rules.push((bind.target.as_path(), rights));
     }

@@ -4,6 +4,7 @@
 //! can stand in its way. Then the new root is put together, and the old one goes.
 
 mod overlays;
+mod queues;
 
 use crate::base::AbsPath;
 use crate::policy::{Access, FileKind};
@@ -280,6 +281,7 @@ impl View {
         let place = self.place(&at, true)?;
         self.attach(pts, place, &at)?;
         self.scratch(&inside("/dev/shm")?, 1 << 30, "1777")?;
+        self.queues()?;
         for (name, to) in [
             ("ptmx", "pts/ptmx"),
             ("fd", "/proc/self/fd"),

@@ -4,6 +4,9 @@
 //! number of the rules that need more, and, where connect is mediated, one that hands it to the supervisor.
 
 mod flat;
+mod traps;
+
+pub use traps::{Trap, traps};
 
 use crate::policy::Mode;
 use crate::sys::names::{Call, call, constant};
@@ -38,6 +41,9 @@ pub struct Rule {
     pub when: Vec<Condition>,
     pub reason: String,
     pub probe: String,
+    /// The wish with which this rule is left out, because the supervisor decides instead.
+    #[serde(default)]
+    pub lifted_by: Option<Trap>,
 }
 
 /// What must be so of one argument. Arguments are compared as the kernel reads them: the low 32 bits.
@@ -84,13 +90,16 @@ pub struct Filters {
 }
 
 impl Filters {
-    /// Compiles the shipped rules of this mode for this machine.
-    pub fn compile(mode: Mode) -> Result<Filters, FilterError> {
+    /// Compiles the shipped rules of this mode for this machine, and what hands these calls to the supervisor.
+    pub fn compile(mode: Mode, traps: &[Trap]) -> Result<Filters, FilterError> {
         let mut rules: Rules = serde_json::from_str(BASE)?;
         if mode == Mode::Reduced {
             let more: Rules = serde_json::from_str(REDUCED)?;
             rules.rules.extend(more.rules);
         }
+        rules
+            .rules
+            .retain(|rule| rule.lifted_by.is_none_or(|trap| !traps.contains(&trap)));
         let mut flat = Vec::new();
         let mut by_errno: BTreeMap<u32, BTreeMap<i64, Vec<SeccompRule>>> = BTreeMap::new();
         for rule in &rules.rules {
@@ -121,7 +130,7 @@ impl Filters {
         }
         Ok(Filters {
             plain,
-            mediate: mediate(),
+            mediate: flat::mediating(&traps::calls(traps)),
         })
     }
 
@@ -143,7 +152,7 @@ impl Filters {
     }
 }
 
-/// Whether connect goes to the supervisor.
+/// Whether the filter that hands calls to the supervisor is put on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mediated {
     Yes,
@@ -233,28 +242,33 @@ fn errno_number(name: &str) -> Option<u32> {
     u32::try_from(errno as i32).ok()
 }
 
-/// Hands connect to the supervisor.
-fn mediate() -> BpfProgram {
-    let connect = match call("connect") {
-        Some(Call::Number(number)) => u32::try_from(number).unwrap_or(u32::MAX),
-        _ => u32::MAX,
-    };
-    flat::mediating(connect)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{BASE, Filters, Mediated, REDUCED, Rules};
+    use super::{BASE, Filters, Mediated, REDUCED, Rules, Trap};
     use crate::policy::Mode;
     use std::collections::BTreeSet;
 
     #[test]
     fn the_shipped_rules_compile() {
         for mode in [Mode::Full, Mode::Reduced] {
-            let filters = Filters::compile(mode).unwrap();
+            let filters = Filters::compile(mode, &[Trap::Connect]).unwrap();
             assert!(filters.count(Mediated::No) >= 4);
             assert_eq!(filters.count(Mediated::Yes), filters.count(Mediated::No) + 1);
         }
+    }
+
+    #[test]
+    fn datagrams_are_refused_unless_their_sends_are_decided() {
+        let of = |traps: &[Trap]| {
+            let filters = Filters::compile(Mode::Full, traps).unwrap();
+            filters.plain.iter().map(Vec::len).sum::<usize>()
+        };
+        assert_eq!(of(&[]), of(&[Trap::Connect, Trap::Bind]));
+        assert!(of(&[Trap::Sends]) < of(&[]), "no rule is lifted");
+        let rules: Rules = serde_json::from_str(BASE).unwrap();
+        let lifted = rules.rules.iter().filter(|rule| rule.lifted_by.is_some());
+        let names: Vec<&str> = lifted.map(|rule| rule.name.as_str()).collect();
+        assert_eq!(names, ["unix-datagrams", "unix-datagram-pairs"]);
     }
 
     #[test]

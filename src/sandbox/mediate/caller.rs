@@ -1,138 +1,205 @@
-//! The thread whose connect is decided: its address, its socket, and its view of the files.
+//! The thread whose call is decided: its memory, its descriptors, its files. Everything is read fresh, nothing is trusted.
 
-use super::diag::SocketFile;
-use crate::sys::seccomp::Notification;
+use super::request::Area;
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::fcntl::OFlag;
 use nix::sys::stat::Mode;
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
-use std::io::IoSliceMut;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::cell::OnceCell;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 /// Largest sockaddr (struct sockaddr_storage).
-const LARGEST: usize = 128;
+const LARGEST: u64 = 128;
 
-/// A waiting caller; everything is read fresh, nothing is trusted.
+/// A waiting thread.
+#[derive(Debug)]
 pub struct Caller {
     tid: i32,
-    socket: RawFd,
-    pointer: usize,
-    length: usize,
+    numbers: OnceCell<Numbers>,
 }
 
+/// How the sandbox's own PID namespace numbers a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numbers {
+    pub process: i32,
+    pub thread: i32,
+}
+
+/// The last caller's descriptor, kept because the next call is mostly the same thread's. It stands for the thread and not
+/// for its number: once that thread is gone, nothing can be got through it.
+#[derive(Debug, Default)]
+pub struct Last(Option<(i32, OwnedFd)>);
+
 impl Caller {
-    /// From the arguments of connect(2): descriptor, address, length. The kernel looks at their low 32 bits only
-    /// where they are ints.
-    pub fn of(notification: &Notification) -> Caller {
-        let [socket, pointer, length, ..] = notification.args;
+    /// The thread with this id, as the supervisor numbers it.
+    pub fn new(tid: i32) -> Caller {
         Caller {
-            tid: notification.tid,
-            socket: low_int(socket),
-            pointer: usize::try_from(pointer).unwrap_or(0),
-            length: usize::try_from(low_int(length)).unwrap_or(usize::MAX),
+            tid,
+            numbers: OnceCell::new(),
         }
     }
 
-    /// One copy of the address.
-    pub fn address(&self) -> Result<Vec<u8>, Errno> {
-        if self.length > LARGEST {
+    /// One copy of an address.
+    pub fn address(&self, area: Area) -> Result<Vec<u8>, Errno> {
+        if area.length > LARGEST {
             return Err(Errno::EINVAL);
         }
-        let mut bytes = vec![0; self.length];
-        let remote = [RemoteIoVec {
-            base: self.pointer,
-            len: self.length,
-        }];
+        self.area(area)
+    }
+
+    /// One copy of an area whose length is known to be small.
+    pub fn area(&self, area: Area) -> Result<Vec<u8>, Errno> {
+        self.memory(area.pointer, usize::try_from(area.length).map_err(|_| Errno::EFAULT)?)
+    }
+
+    /// One copy of a piece of its memory.
+    pub fn memory(&self, pointer: u64, length: usize) -> Result<Vec<u8>, Errno> {
+        let mut bytes = vec![0; length];
+        if length == 0 {
+            return Ok(bytes);
+        }
+        let base = usize::try_from(pointer).map_err(|_| Errno::EFAULT)?;
+        let remote = [RemoteIoVec { base, len: length }];
         let read = process_vm_readv(Pid::from_raw(self.tid), &mut [IoSliceMut::new(&mut bytes)], &remote)?;
-        if read == self.length {
-            Ok(bytes)
+        if read == length { Ok(bytes) } else { Err(Errno::EFAULT) }
+    }
+
+    /// Writes into its memory, where the call that it made says that the kernel would.
+    pub fn write(&self, pointer: u64, bytes: &[u8]) -> Result<(), Errno> {
+        let base = usize::try_from(pointer).map_err(|_| Errno::EFAULT)?;
+        let remote = [RemoteIoVec { base, len: bytes.len() }];
+        let written = process_vm_writev(Pid::from_raw(self.tid), &[IoSlice::new(bytes)], &remote)?;
+        if written == bytes.len() {
+            Ok(())
         } else {
             Err(Errno::EFAULT)
         }
     }
 
-    /// A duplicate of the socket: the same open file, so its flags and its fate are the caller's.
-    pub fn socket(&self) -> Result<OwnedFd, Errno> {
-        let thread = match crate::sys::pidfd::open_thread(self.tid) {
-            Err(Errno::EINVAL) => crate::sys::pidfd::open(self.leader()?)?,
-            other => other?,
-        };
-        crate::sys::pidfd::duplicate(thread, self.socket)
+    /// A duplicate of one of its descriptors: the same open file, so its flags and its fate are the caller's.
+    pub fn descriptor(&self, number: RawFd, last: &mut Last) -> Result<OwnedFd, Errno> {
+        if let Last(Some((tid, thread))) = last {
+            if *tid == self.tid {
+                match crate::sys::pidfd::duplicate(thread, number) {
+                    Err(Errno::ESRCH) => {}
+                    other => return other,
+                }
+            }
+        }
+        let thread = self.thread()?;
+        let duplicate = crate::sys::pidfd::duplicate(&thread, number);
+        *last = Last(Some((self.tid, thread)));
+        duplicate
+    }
+
+    /// The thread, or its process where the kernel knows no descriptor for a thread.
+    pub fn thread(&self) -> Result<OwnedFd, Errno> {
+        match crate::sys::pidfd::open_thread(self.tid) {
+            Err(Errno::EINVAL) => crate::sys::pidfd::open(self.leader()?),
+            other => other,
+        }
     }
 
     /// The thread group's leader, which shares the descriptors of every ordinary thread.
     fn leader(&self) -> Result<i32, Errno> {
-        let status = std::fs::read(format!("/proc/{}/status", self.tid)).map_err(|_| Errno::ESRCH)?;
-        let line = status
-            .split(|byte| *byte == b'\n')
-            .find_map(|line| line.strip_prefix(b"Tgid:"));
-        let text = line
-            .and_then(|line| std::str::from_utf8(line).ok())
-            .ok_or(Errno::ESRCH)?;
-        text.trim().parse().map_err(|_| Errno::ESRCH)
+        last_number(&self.status()?, b"Tgid:")
     }
 
-    /// A socket file as the caller would find it, pinned, and an address that names exactly it.
-    pub fn pin(&self, path: &Path) -> Result<(Vec<u8>, OwnedFd), Errno> {
-        let root = self.open("root")?;
-        let path = if path.is_absolute() {
-            path.to_owned()
-        } else {
-            self.workdir()?.join(path)
+    /// How the sandbox numbers the caller.
+    pub fn numbers(&self) -> Result<Numbers, Errno> {
+        if let Some(known) = self.numbers.get() {
+            return Ok(*known);
+        }
+        let status = self.status()?;
+        let numbers = Numbers {
+            process: last_number(&status, b"NStgid:")?,
+            thread: last_number(&status, b"NSpid:")?,
         };
-        let how = OpenHow::new()
-            .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_IN_ROOT);
-        let below = path.strip_prefix("/").unwrap_or(&path);
-        let file = openat2(root, below, how)?;
-        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let family = u16::try_from(nix::libc::AF_UNIX).map_err(|_| Errno::EINVAL)?;
-        let address = [&family.to_ne_bytes()[..], name.as_bytes(), &[0]].concat();
-        Ok((address, file))
+        Ok(*self.numbers.get_or_init(|| numbers))
     }
 
-    /// Which file a pinned socket file is, by the caller's mounts.
-    pub fn socket_file(&self, pinned: &OwnedFd) -> Result<SocketFile, Errno> {
-        socket_file(pinned, &format!("/proc/{}/mountinfo", self.tid))
+    fn status(&self) -> Result<Vec<u8>, Errno> {
+        std::fs::read(format!("/proc/{}/status", self.tid)).map_err(|_| Errno::ESRCH)
     }
 
-    fn workdir(&self) -> Result<PathBuf, Errno> {
-        std::fs::read_link(format!("/proc/{}/cwd", self.tid)).map_err(|_| Errno::ESRCH)
+    /// The path from the root on, as the caller means it, for messages.
+    pub fn absolute(&self, path: &Path) -> Result<PathBuf, Errno> {
+        if path.is_absolute() {
+            return Ok(path.to_owned());
+        }
+        let workdir = std::fs::read_link(format!("/proc/{}/cwd", self.tid)).map_err(|_| Errno::ESRCH)?;
+        Ok(workdir.join(path))
     }
 
-    fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
+    /// `root` or `cwd` of the caller.
+    pub fn open(&self, name: &str) -> Result<OwnedFd, Errno> {
         let flags = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_DIRECTORY;
         nix::fcntl::open(format!("/proc/{}/{name}", self.tid).as_str(), flags, Mode::empty())
     }
+
+    /// The table of the caller's mounts.
+    pub fn mountinfo(&self) -> String {
+        format!("/proc/{}/mountinfo", self.tid)
+    }
 }
 
-/// Which file this is. stat's device number is not the file system's own everywhere (btrfs gives each subvolume one),
-/// but mountinfo's is, and that is what sock_diag compares.
-pub fn socket_file(pinned: &OwnedFd, mountinfo: &str) -> Result<SocketFile, Errno> {
-    let stat = nix::sys::stat::fstat(pinned)?;
-    let info = std::fs::read(format!("/proc/self/fdinfo/{}", pinned.as_raw_fd())).map_err(|_| Errno::EBADF)?;
-    let id = info
-        .split(|byte| *byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"mnt_id:"));
-    let id = id.ok_or(Errno::EBADF)?.trim_ascii().to_vec();
-    let mounts = std::fs::read(mountinfo).map_err(|_| Errno::ESRCH)?;
-    let lines = mounts
-        .split(|byte| *byte == b'\n')
-        .map(|line| line.split(|byte| *byte == b' '));
-    let mut fields = lines.map(|mut fields| (fields.next(), fields.nth(1)));
-    let device = fields.find_map(|(mount, device)| device.filter(|_| mount == Some(id.as_slice())));
-    let device = device
-        .and_then(|device| std::str::from_utf8(device).ok())
-        .and_then(|device| device.split_once(':'));
-    let (major, minor) = device.ok_or(Errno::EACCES)?;
-    let number = |text: &str| text.parse().map_err(|_| Errno::EACCES);
-    SocketFile::new(number(major)?, number(minor)?, stat.st_ino).ok_or(Errno::EACCES)
+/// The last number of one line of /proc/PID/status: the innermost namespace's where there are several.
+fn last_number(status: &[u8], name: &[u8]) -> Result<i32, Errno> {
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let line = lines.find_map(|line| line.strip_prefix(name)).ok_or(Errno::ESRCH)?;
+    let text = std::str::from_utf8(line).map_err(|_| Errno::ESRCH)?;
+    let last = text.split_ascii_whitespace().next_back().ok_or(Errno::ESRCH)?;
+    last.parse().map_err(|_| Errno::ESRCH)
 }
 
 /// The low 32 bits as the kernel reads an int argument.
-fn low_int(argument: u64) -> i32 {
+pub fn low_int(argument: u64) -> i32 {
     let [a, b, c, d, ..] = argument.to_le_bytes();
     i32::from_le_bytes([a, b, c, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Area, Caller, Last, last_number, low_int};
+    use nix::errno::Errno;
+    use std::os::fd::AsRawFd as _;
+
+    #[test]
+    fn a_line_of_numbers_ends_with_the_sandboxs_own() {
+        let status = b"Name:\tx\nTgid:\t812\nNStgid:\t812\t7\nNSpid:\t815\t9\n";
+        assert_eq!(last_number(status, b"NStgid:"), Ok(7));
+        assert_eq!(last_number(status, b"NSpid:"), Ok(9));
+        assert_eq!(last_number(status, b"Tgid:"), Ok(812));
+        assert_eq!(last_number(status, b"None:"), Err(Errno::ESRCH));
+    }
+
+    #[test]
+    fn an_int_is_the_low_half() {
+        assert_eq!(low_int(7 | 1 << 40), 7);
+        assert_eq!(low_int(0xffff_ffff), -1);
+    }
+
+    #[test]
+    fn a_threads_descriptor_and_memory_are_read_from_another() {
+        let word = *b"a word of this test";
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let (tid, pointer) = (nix::unistd::gettid().as_raw(), word.as_ptr().expose_provenance() as u64);
+        let number = file.as_raw_fd();
+        let seen = std::thread::spawn(move || {
+            let caller = Caller::new(tid);
+            let mut last = Last::default();
+            for _ in 0..2 {
+                let twin = caller.descriptor(number, &mut last).unwrap();
+                assert_ne!(twin.as_raw_fd(), number);
+            }
+            assert_eq!(caller.descriptor(-1, &mut last).unwrap_err(), Errno::EBADF);
+            assert_eq!(caller.address(Area { pointer, length: 129 }), Err(Errno::EINVAL));
+            assert_eq!(caller.memory(8, 4), Err(Errno::EFAULT));
+            caller.memory(pointer, word.len()).unwrap()
+        });
+        assert_eq!(seen.join().unwrap(), word);
+    }
 }

@@ -1,78 +1,48 @@
-//! What an address says, and the one decision about it.
+//! What an address says.
 
-use super::diag::SocketFile;
-use crate::base::Port;
 use nix::errno::Errno;
 use nix::libc;
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::PathBuf;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where a connect wants to go.
+/// Where a call wants to go, or what it wants to be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// Any IPv4 or IPv6 address; every address of a sandbox's namespace is its own loopback.
-    Internet { port: u16 },
+    /// An IPv4 or IPv6 address; a v4-mapped one is the IPv4 address that it stands for.
+    Internet { ip: IpAddr, port: u16 },
     /// A Unix socket by path, absolute or relative.
-    Path(PathBuf),
-    /// A Unix socket of the sandbox's own network namespace, by abstract name.
-    Abstract,
+    Path(Vec<u8>),
+    /// A Unix socket of a network namespace, by abstract name; empty where the kernel is to choose one.
+    Abstract(Vec<u8>),
     /// AF_UNSPEC: forget the peer.
     Nowhere,
     /// Netlink, which seccomp has narrowed to routes.
     Netlink,
 }
 
-/// The decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    CarryOut,
-    Refuse(Errno),
-}
-
-/// Nothing inside connects to a closed port, whatever the address; the rest stays within the sandbox's own namespaces.
-pub fn decide(closed: &[Port], destination: &Destination) -> Verdict {
-    match destination {
-        Destination::Internet { port } if closed.iter().any(|closed| closed.get() == *port) => {
-            Verdict::Refuse(Errno::EACCES)
-        }
-        _ => Verdict::CarryOut,
-    }
-}
-
-/// A socket file is connected to if the policy grants it, or if a socket made inside is bound to it.
-pub fn decide_file(file: SocketFile, granted: &[SocketFile], inside: &BTreeSet<SocketFile>) -> Verdict {
-    if granted.contains(&file) || inside.contains(&file) {
-        Verdict::CarryOut
-    } else {
-        Verdict::Refuse(Errno::EACCES)
-    }
-}
-
 impl Destination {
     /// Reads a sockaddr as the kernel does (unix(7), ip(7), ipv6(7)).
     pub fn parse(address: &[u8]) -> Result<Destination, Errno> {
-        let family = address
-            .first_chunk()
-            .map(|bytes| i32::from(u16::from_ne_bytes(*bytes)))
-            .ok_or(Errno::EINVAL)?;
+        let family = first(address).map(|bytes| i32::from(u16::from_ne_bytes(bytes)))?;
         let rest = address.get(2..).unwrap_or_default();
         match family {
-            libc::AF_INET | libc::AF_INET6 => {
-                let port = rest
-                    .first_chunk()
-                    .map(|bytes| u16::from_be_bytes(*bytes))
-                    .ok_or(Errno::EINVAL)?;
-                Ok(Destination::Internet { port })
+            libc::AF_INET => Ok(Destination::Internet {
+                port: port(rest)?,
+                ip: Ipv4Addr::from(first::<4>(rest.get(2..).unwrap_or_default())?).into(),
+            }),
+            libc::AF_INET6 => {
+                // The flow's label stands between port and address.
+                let ip = Ipv6Addr::from(first::<16>(rest.get(6..).unwrap_or_default())?);
+                Ok(Destination::Internet {
+                    port: port(rest)?,
+                    ip: ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4),
+                })
             }
             libc::AF_UNIX => match rest {
-                [] => Err(Errno::EINVAL),
-                [0, ..] => Ok(Destination::Abstract),
+                [] => Ok(Destination::Abstract(Vec::new())),
+                [0, name @ ..] => Ok(Destination::Abstract(name.to_vec())),
                 name => {
                     let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-                    let name = name.get(..end).unwrap_or_default();
-                    Ok(Destination::Path(OsString::from_vec(name.to_vec()).into()))
+                    Ok(Destination::Path(name.get(..end).unwrap_or_default().to_vec()))
                 }
             },
             libc::AF_UNSPEC => Ok(Destination::Nowhere),
@@ -82,67 +52,65 @@ impl Destination {
     }
 }
 
+fn port(rest: &[u8]) -> Result<u16, Errno> {
+    first(rest).map(u16::from_be_bytes)
+}
+
+fn first<const N: usize>(bytes: &[u8]) -> Result<[u8; N], Errno> {
+    bytes.first_chunk().copied().ok_or(Errno::EINVAL)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Destination, SocketFile, Verdict, decide, decide_file};
-    use crate::base::Port;
+    use super::Destination;
     use nix::errno::Errno;
-    use std::collections::BTreeSet;
+    use nix::libc;
 
     fn address(family: i32, rest: &[u8]) -> Vec<u8> {
         [&u16::try_from(family).unwrap().to_ne_bytes()[..], rest].concat()
     }
 
     #[test]
-    fn a_closed_port_is_refused_by_every_family_and_address() {
-        let closed = [Port::new(20_000).unwrap()];
-        let port = 20_000_u16.to_be_bytes();
-        let v4 = address(nix::libc::AF_INET, &[&port[..], &[127, 0, 0, 1]].concat());
-        let v6 = address(nix::libc::AF_INET6, &[&port[..], &[0; 20]].concat());
-        for bytes in [v4, v6] {
-            let destination = Destination::parse(&bytes).unwrap();
-            assert_eq!(decide(&closed, &destination), Verdict::Refuse(Errno::EACCES));
-            assert_eq!(decide(&[], &destination), Verdict::CarryOut);
-        }
-        let other = Destination::Internet { port: 20_001 };
-        assert_eq!(decide(&closed, &other), Verdict::CarryOut);
-    }
-
-    #[test]
-    fn a_socket_file_needs_a_grant_or_a_socket_inside() {
-        let file = |ino| SocketFile { dev: 1, ino };
-        let inside = BTreeSet::from([file(2)]);
-        assert_eq!(decide_file(file(1), &[file(1)], &inside), Verdict::CarryOut);
-        assert_eq!(decide_file(file(2), &[file(1)], &inside), Verdict::CarryOut);
-        assert_eq!(
-            decide_file(file(3), &[file(1)], &inside),
-            Verdict::Refuse(Errno::EACCES)
-        );
-        assert_eq!(
-            decide_file(SocketFile { dev: 2, ino: 2 }, &[], &inside),
-            Verdict::Refuse(Errno::EACCES)
-        );
+    fn one_service_has_one_name_in_every_family() {
+        let port = 8080_u16.to_be_bytes();
+        let v4 = address(libc::AF_INET, &[&port[..], &[127, 0, 0, 1], &[0; 8]].concat());
+        let mapped = [&[0; 10][..], &[255, 255, 127, 0, 0, 1]].concat();
+        let mapped = address(libc::AF_INET6, &[&port[..], &[0; 4], &mapped, &[0; 4]].concat());
+        let expected = Destination::Internet {
+            ip: [127, 0, 0, 1].into(),
+            port: 8080,
+        };
+        assert_eq!(Destination::parse(&v4), Ok(expected.clone()));
+        assert_eq!(Destination::parse(&mapped), Ok(expected));
+        let own = [&port[..], &[9; 4], &[0; 15], &[1], &[0; 4]].concat();
+        let own = Destination::parse(&address(libc::AF_INET6, &own));
+        assert!(matches!(own, Ok(Destination::Internet { ip, port: 8080 }) if ip.is_loopback()));
     }
 
     #[test]
     fn unix_names_are_told_apart() {
-        let unix = |rest: &[u8]| Destination::parse(&address(nix::libc::AF_UNIX, rest));
-        assert_eq!(unix(b"/run/x\0junk"), Ok(Destination::Path("/run/x".into())));
-        assert_eq!(unix(b"rel/x"), Ok(Destination::Path("rel/x".into())));
-        assert_eq!(unix(b"\0name"), Ok(Destination::Abstract));
-        assert_eq!(unix(b""), Err(Errno::EINVAL));
+        let unix = |rest: &[u8]| Destination::parse(&address(libc::AF_UNIX, rest));
+        assert_eq!(unix(b"/run/x\0junk"), Ok(Destination::Path(b"/run/x".to_vec())));
+        assert_eq!(unix(b"rel/x"), Ok(Destination::Path(b"rel/x".to_vec())));
+        assert_eq!(unix(b"\0name\0"), Ok(Destination::Abstract(b"name\0".to_vec())));
+        assert_eq!(unix(b""), Ok(Destination::Abstract(Vec::new())));
     }
 
     #[test]
     fn short_and_foreign_addresses_are_errors() {
-        assert_eq!(Destination::parse(&[]), Err(Errno::EINVAL));
-        assert_eq!(Destination::parse(&[2]), Err(Errno::EINVAL));
+        let port = [1, 2];
+        for bytes in [
+            vec![],
+            vec![2],
+            address(libc::AF_INET, &[1]),
+            address(libc::AF_INET, &port),
+            address(libc::AF_INET, &[&port[..], &[127, 0, 0]].concat()),
+            address(libc::AF_INET6, &[&port[..], &[0; 19]].concat()),
+        ] {
+            assert_eq!(Destination::parse(&bytes), Err(Errno::EINVAL), "{bytes:?}");
+        }
         assert_eq!(
-            Destination::parse(&address(nix::libc::AF_INET, &[1])),
-            Err(Errno::EINVAL)
-        );
-        assert_eq!(
-            Destination::parse(&address(nix::libc::AF_VSOCK, &[0; 14])),
+            Destination::parse(&address(libc::AF_VSOCK, &[0; 14])),
             Err(Errno::EAFNOSUPPORT)
         );
     }

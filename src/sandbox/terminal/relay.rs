@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes taken in one read.
 const CHUNK: usize = 64 << 10;
+/// Reads of the inner terminal for one look at everything else: it hands out at most a page at a time.
+const BURST: u32 = 32;
 /// Longest wait for a pane that does not take its last bytes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -59,10 +61,14 @@ impl Relay {
 
     /// Moves what can be moved now.
     pub fn move_bytes(&mut self) {
-        if self.to_pane.fill(self.inner.as_fd()) {
-            self.modes.watch(&self.to_pane.waiting);
-        }
         self.to_pane.drain(self.pane.file());
+        for _ in 0..BURST {
+            if !self.to_pane.fill(self.inner.as_fd()) {
+                break;
+            }
+            self.modes.watch(&self.to_pane.waiting);
+            self.to_pane.drain(self.pane.file());
+        }
         if self.pane.is_taken() {
             self.to_inner.fill(self.pane.file());
         }

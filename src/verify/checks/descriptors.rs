@@ -83,7 +83,7 @@ impl<'a> Known<'a> {
                 };
                 (!is_own).then_some("is a terminal from outside")
             }
-            Kind::File if object.dev == self.facts.devs.memory => None,
+            Kind::File if self.facts.devs.is_memory(object.dev) => None,
             Kind::File | Kind::Device => {
                 (!self.mounts.contains(&object.mount)).then_some("is a file or device from outside")
             }

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 const NAME: &str = "network";
 
-pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
+pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
     let tables = match shared(NAME, facts) {
         Ok(shared) => &shared.network,
         Err(findings) => return findings,
@@ -37,14 +37,10 @@ pub fn check(facts: &Facts, subject: &Subject, moment: Moment) -> Vec<Finding> {
             .map(|port| straying(tables, port))
             .unwrap_or_default(),
     );
-    let mut findings: Vec<_> = problems
+    problems
         .into_iter()
         .map(|problem| finding(NAME, None, problem))
-        .collect();
-    if let (Some(port), Moment::Running) = (expected.connects_only, moment) {
-        findings.extend(arguments(facts, port));
-    }
-    findings
+        .collect()
 }
 
 fn walls(tables: &Tables) -> Vec<String> {
@@ -108,21 +104,4 @@ fn straying(tables: &Tables, port: Port) -> Vec<String> {
     strays
         .map(|s| format!("a connection goes to {}, not to port {port}", s.remote))
         .collect()
-}
-
-fn arguments(facts: &Facts, port: Port) -> Option<Finding> {
-    let pid = facts.command.as_ref()?.pid;
-    let member = facts.members.iter().find(|m| m.pid == pid && !m.threads.is_empty())?;
-    let wanted = format!("127.0.0.1:{port}");
-    (!names(&member.arguments, wanted.as_bytes()))
-        .then(|| finding(NAME, Some(pid), format!("its arguments do not point at {wanted}")))
-}
-
-/// Whether `wanted` stands in one of the arguments and no further digit follows it.
-fn names(arguments: &[u8], wanted: &[u8]) -> bool {
-    let ends = |start: usize| !arguments.get(start + wanted.len()).is_some_and(u8::is_ascii_digit);
-    arguments
-        .windows(wanted.len())
-        .enumerate()
-        .any(|(start, w)| w == wanted && ends(start))
 }

@@ -83,8 +83,10 @@ fn subject() -> Subject {
         limits: crate::policy::Limits {
             processes: Some(512),
             open_files: Some(4096),
-            address_space: None,
+            ..crate::policy::Limits::default()
         },
+        memory_each: None,
+        group: None,
         network: NetSubject {
             listens: Some(Listen {
                 port: Port::new(SERVED).unwrap(),
@@ -200,7 +202,10 @@ fn facts() -> Facts {
     ];
     Facts {
         own: namespaces(1),
-        devs: KernelDevs { memory: 66, pipes: 67 },
+        devs: KernelDevs {
+            memory: &[66],
+            pipes: 67,
+        },
         members: vec![member(100, Role::Init, 1), command, member(102, Role::Tool, 3)],
         unread: Vec::new(),
         shared: Some(Shared {
@@ -222,6 +227,8 @@ fn facts() -> Facts {
         command: Some(OfCommand {
             pid: pid(101),
             limits: limits("512"),
+            group: Vec::new(),
+            group_files: Vec::new(),
             environment: b"PATH=/bin\0HOME=/h\0SHLVL=2\0OWN=1\0garbage\0\xff=\xfe\0".to_vec(),
         }),
         host: Some(Tables {

@@ -15,7 +15,7 @@ mod tests;
 
 pub use batch::{Argument, Try, attempt_all};
 pub use outcome::{Outcome, Tried, Verdict};
-pub use plan::{Planned, Targets, escape_set};
+pub use plan::{Planned, Shares, Targets, escape_set};
 
 use std::ffi::OsString;
 use table::ATTEMPTS;

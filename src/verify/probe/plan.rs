@@ -48,6 +48,17 @@ pub struct Targets {
     pub terminal: Option<PathBuf>,
     /// Names of variables that only the launcher has.
     pub tokens: Vec<OsString>,
+    /// What the sandbox shares with the machine.
+    pub shares: Shares,
+}
+
+/// What of the machine a sandbox shares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Shares {
+    #[default]
+    Nothing,
+    /// Its network and IPC, as in reduced mode: what is harmless in namespaces of one's own must not work.
+    Namespaces,
 }
 
 /// One planned attempt.
@@ -94,6 +105,9 @@ pub fn escape_set(targets: &Targets) -> Vec<Planned> {
     set.extend(terminal(targets));
     set.extend(given(targets));
     set.extend(kernel());
+    if targets.shares == Shares::Namespaces {
+        set.extend(shared(targets));
+    }
     set
 }
 
@@ -249,6 +263,23 @@ fn given(targets: &Targets) -> Vec<Planned> {
     let mut set = vec![plan("find a descriptor from outside", "fds", Vec::new())];
     if !targets.tokens.is_empty() {
         set.push(plan("read a token of the launcher", "env", targets.tokens.clone()));
+    }
+    set
+}
+
+fn shared(targets: &Targets) -> Vec<Planned> {
+    let mut set = vec![
+        planned(
+            Promise::Processes,
+            "share memory by System V numbers",
+            "system-v-memory",
+            Vec::new(),
+        ),
+        planned(Promise::Processes, "make a message queue", "message-queue", Vec::new()),
+    ];
+    if let Some(file) = &targets.writable_file {
+        let what = "set an attribute of a file";
+        set.push(planned(Promise::Files, what, "extended-attribute", vec![word(file)]));
     }
     set
 }

@@ -168,6 +168,7 @@ fn the_escape_set_names_real_attempts_with_the_right_arguments() {
         process: crate::base::Pid::new(1),
         terminal: path("/dev/pts/0"),
         tokens: vec!["T".into()],
+        shares: super::Shares::Namespaces,
     };
     let set = escape_set(&targets);
     for planned in &set {

@@ -4,13 +4,16 @@ use super::entry::numbered;
 use super::status::decimal;
 use super::{Entry, ReadError, Reading};
 use crate::base::Pid;
-use crate::sys::object::Object;
+use crate::sys::object::{Object, secret_memory};
 use crate::sys::pidfd;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::libc::MFD_HUGE_SHIFT;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::fstat;
 use std::ffi::CString;
 use std::os::fd::AsRawFd as _;
+use std::sync::OnceLock;
 
 /// One open descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,26 +46,52 @@ const TYPE: u32 = 0o170_000;
 /// The kernel's own file systems, which have no place among the mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelDevs {
-    /// Where files without a name in memory are (memfd).
-    pub memory: u64,
+    /// Where files without a name in memory are: plain, secret, and one for each size of huge pages.
+    pub memory: &'static [u64],
     /// Where pipes without a name are.
     pub pipes: u64,
 }
 
+/// Sizes of huge pages that a kernel may have, as powers of two (memfd_create(2)): 64 KiB to 16 GiB.
+const HUGE: std::ops::RangeInclusive<u32> = 16..=34;
+
 impl KernelDevs {
-    /// Learns their numbers by making one of each.
+    /// Learns their numbers by making one of each that this kernel has. They are those of the kernel since it started,
+    /// so one look is enough for this process.
     pub fn learn() -> Reading<KernelDevs> {
-        use nix::sys::memfd::{MFdFlags, memfd_create};
+        static KNOWN: OnceLock<(Vec<u64>, u64)> = OnceLock::new();
         let make = || {
-            let memory = fstat(memfd_create(c"pinfold", MFdFlags::MFD_CLOEXEC)?)?.st_dev;
+            let plain = fstat(memfd_create(c"pinfold", MFdFlags::MFD_CLOEXEC)?)?;
             let pipes = fstat(nix::unistd::pipe2(OFlag::O_CLOEXEC)?.0)?.st_dev;
-            Ok(KernelDevs { memory, pipes })
+            // A kernel without the one or the other answers with an error, and then nobody holds such a file.
+            let secret = secret_memory().and_then(fstat);
+            let huge = HUGE.map(|log| memfd_create(c"pinfold", huge_flags(log)).and_then(fstat));
+            let others = [secret].into_iter().chain(huge).flatten();
+            let memory = [plain].into_iter().chain(others).map(|stat| stat.st_dev);
+            Ok((memory.collect(), pipes))
         };
-        make().map_err(|errno| ReadError::Unreadable {
+        let failed = |errno| ReadError::Unreadable {
             what: "a pipe of our own",
             errno,
-        })
+        };
+        let (memory, pipes) = match KNOWN.get() {
+            Some(known) => known,
+            None => {
+                let learned = make().map_err(failed)?;
+                KNOWN.get_or_init(|| learned)
+            }
+        };
+        Ok(KernelDevs { memory, pipes: *pipes })
     }
+
+    /// Whether files of this device are memory without a name.
+    pub fn is_memory(&self, dev: u64) -> bool {
+        self.memory.contains(&dev)
+    }
+}
+
+fn huge_flags(log: u32) -> MFdFlags {
+    MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_HUGETLB | MFdFlags::from_bits_retain(log << MFD_HUGE_SHIFT)
 }
 
 /// All descriptors of an entry (a process or one thread). One that closes while it is looked at is left out.

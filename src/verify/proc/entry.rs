@@ -53,11 +53,22 @@ impl Entry {
         self.read_at(what, what)
     }
 
+    /// At most so many bytes of one file below. How long `cmdline` and `environ` are is the process's own decision
+    /// (PR_SET_MM_MAP, prctl(2)): without a bound it would have the checker read all of its memory.
+    pub fn read_some(&self, what: &'static str, most: usize) -> Reading<Vec<u8>> {
+        let file = self.open_below(what).map_err(failed(what))?;
+        read_up_to(&file, most).map_err(failed(what))
+    }
+
     /// The bytes of a file below whose name is not a constant; errors name `what`.
     pub fn read_at(&self, what: &'static str, path: &str) -> Reading<Vec<u8>> {
+        let file = self.open_below(path).map_err(failed(what))?;
+        read_up_to(&file, usize::MAX).map_err(failed(what))
+    }
+
+    fn open_below(&self, path: &str) -> nix::Result<OwnedFd> {
         let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-        let file = openat(&self.folder, path, flags, Mode::empty()).map_err(failed(what))?;
-        read_all(&file).map_err(failed(what))
+        openat(&self.folder, path, flags, Mode::empty())
     }
 
     /// The text of one link below, as bytes.
@@ -112,11 +123,11 @@ impl Entry {
 }
 
 /// Plain reads until there is no more: files of /proc have no size that could be asked for first.
-fn read_all(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
+fn read_up_to(file: &OwnedFd, most: usize) -> Result<Vec<u8>, Errno> {
     const STEP: usize = 4096;
     let mut bytes = vec![0; STEP];
     let mut filled = 0;
-    loop {
+    while filled < most {
         match nix::unistd::read(file, &mut bytes[filled..]) {
             Ok(0) => break,
             Ok(count) => filled += count,
@@ -127,7 +138,7 @@ fn read_all(file: &OwnedFd) -> Result<Vec<u8>, Errno> {
             bytes.resize(filled + filled.max(STEP), 0);
         }
     }
-    bytes.truncate(filled);
+    bytes.truncate(filled.min(most));
     Ok(bytes)
 }
 

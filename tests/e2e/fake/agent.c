@@ -71,7 +71,31 @@ static void ask(int port) {
     close(s);
 }
 
-static int attach(const char *url, int count, char **words) {
+/* Talks to a port of its own beside the one that it was given. */
+static void wander(void) {
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t length = sizeof at;
+    int s = socket(AF_INET, SOCK_STREAM, 0), c = socket(AF_INET, SOCK_STREAM, 0);
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(s, (struct sockaddr *)&at, sizeof at) || listen(s, 1)) return perror("listen");
+    getsockname(s, (struct sockaddr *)&at, &length);
+    if (connect(c, (struct sockaddr *)&at, sizeof at)) return perror("connect");
+    printf("WANDERS\r\n");
+    fflush(stdout);
+}
+
+/* Overwrites its arguments and its environment, as a program does that gives itself a title. */
+static void retitle(char **argv) {
+    extern char **environ;
+    char **last = environ;
+    while (*last && last[1]) last++;
+    char *end = *last ? *last + strlen(*last) : argv[0] + strlen(argv[0]);
+    memset(argv[0], 'x', (size_t)(end - argv[0]));
+    printf("RETITLED\r\n");
+    fflush(stdout);
+}
+
+static int attach(char **argv, const char *url, int count, char **words) {
     struct termios raw;
     char key;
     struct stat project;
@@ -89,6 +113,9 @@ static int attach(const char *url, int count, char **words) {
     fflush(stdout);
     while (read(0, &key, 1) == 1) {
         if (key == 'q') return 7;
+        if (key == 'w') wander();
+        if (key == 't') retitle(argv);
+        if (key == 'z') raise(SIGTSTP), tcsetattr(0, TCSANOW, &raw), printf("CLIENT BACK\r\n"), fflush(stdout);
         if (key == 3 && !is("stubborn")) return 0;
     }
     return 9;
@@ -106,6 +133,6 @@ int main(int argc, char **argv) {
         return puts(is("unknown") ? "lildax vlocal" : "1.18.33"), 0;
     }
     if (argc > 5 && !strcmp(argv[1], "serve")) return serve(atoi(argv[5]));
-    if (argc > 2 && !strcmp(argv[1], "attach")) return attach(argv[2], argc - 3, argv + 3);
+    if (argc > 2 && !strcmp(argv[1], "attach")) return attach(argv, argv[2], argc - 3, argv + 3);
     return fprintf(stderr, "usage\n"), 1;
 }

@@ -103,14 +103,37 @@ impl Ends {
     }
 }
 
-/// Hands one call to the supervisor.
-pub fn mediating(call: u32) -> BpfProgram {
-    vec![
-        step(LOAD_WORD, 0, 0, NUMBER_AT),
-        step(JUMP_IF_EQUAL, 0, 1, call),
-        step(RETURN, 0, 0, NOTIFY),
-        step(RETURN, 0, 0, ALLOW),
-    ]
+/// When a call goes to the supervisor.
+#[derive(Debug, Clone, Copy)]
+pub enum Handed {
+    Always,
+    /// When this argument is a pointer, all of its 64 bits looked at.
+    WithPointer(u8),
+}
+
+/// Hands these calls to the supervisor.
+pub fn mediating(calls: &[(u32, Handed)]) -> BpfProgram {
+    let mut program = vec![step(LOAD_WORD, 0, 0, NUMBER_AT)];
+    for (call, handed) in calls {
+        match handed {
+            Handed::Always => {
+                program.push(step(JUMP_IF_EQUAL, 0, 1, *call));
+                program.push(step(RETURN, 0, 0, NOTIFY));
+            }
+            Handed::WithPointer(arg) => {
+                let at = ARGUMENTS_AT + 8 * u32::from(*arg);
+                program.push(step(JUMP_IF_EQUAL, 0, 6, *call));
+                program.push(step(LOAD_WORD, 0, 0, at));
+                program.push(step(JUMP_IF_EQUAL, 0, 2, 0));
+                program.push(step(LOAD_WORD, 0, 0, at + 4));
+                program.push(step(JUMP_IF_EQUAL, 1, 0, 0));
+                program.push(step(RETURN, 0, 0, NOTIFY));
+                program.push(step(RETURN, 0, 0, ALLOW));
+            }
+        }
+    }
+    program.push(step(RETURN, 0, 0, ALLOW));
+    program
 }
 
 #[cfg(test)]
@@ -122,7 +145,10 @@ mod tests {
         let word = |at: u32| match at {
             NUMBER_AT => call,
             ARCH_AT => arch,
-            at => (args[((at - ARGUMENTS_AT) / 8) as usize] & 0xffff_ffff) as u32,
+            at => {
+                let half = 4 * ((at - ARGUMENTS_AT) % 8 / 4);
+                (args[((at - ARGUMENTS_AT) / 8) as usize] >> (8 * half) & 0xffff_ffff) as u32
+            }
         };
         let (mut pc, mut value) = (0, 0);
         loop {
@@ -183,6 +209,20 @@ mod tests {
         }
         for call in [0, 100, u32::MAX] {
             assert_eq!(answer(&program(), 0x4000_0003, call, [0; 6]), KILL);
+        }
+    }
+
+    #[test]
+    fn hands_over_what_has_a_pointer_wherever_its_bits_are() {
+        let program = mediating(&[(3, Handed::Always), (5, Handed::WithPointer(4)), (7, Handed::Always)]);
+        let seen = |call, pointer| answer(&program, ARCH, call, [9, 9, 9, 9, pointer, 9]);
+        for call in 0..20 {
+            let always = if call == 3 || call == 7 { NOTIFY } else { ALLOW };
+            assert_eq!(seen(call, 0), always, "{call}");
+            let pointed = if call == 5 { NOTIFY } else { always };
+            for pointer in [1, 1 << 31, 1 << 32, 1 << 63, u64::MAX] {
+                assert_eq!(seen(call, pointer), pointed, "{call} {pointer:x}");
+            }
         }
     }
 
