@@ -115,6 +115,7 @@ pub fn connecting() -> Outcome {
     let (listener, diag) = jailed.mediation.take().ok_or("the sandbox has no mediation")?;
     let rules = mediate::Rules {
         detour: None,
+        writable: Default::default(),
         net: mediate::Net::Private { closed: Vec::new() },
         granted: Vec::new(),
         inside: mediate::Inside::Namespace,

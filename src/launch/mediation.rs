@@ -3,7 +3,7 @@
 use super::traffic::{Route, Target, Traffic, publish};
 use super::wish::broker_port;
 use crate::base::{AbsPath, Explain, Kind, LaunchId, Pid, Port};
-use crate::policy::{FileKind, Mode, NetPolicy, Network, Policy};
+use crate::policy::{Access, FileKind, Mode, NetPolicy, Network, Policy};
 use crate::sandbox::door::Door;
 use crate::sandbox::egress::{Admission, Broker, Log, PolicyJudge};
 use crate::sandbox::mediate::Detour;
@@ -108,6 +108,7 @@ impl Mediation {
                         closed: policy.network.closed_ports.clone(),
                     },
                     detour: None,
+                    writable: mediate::Writable::default(),
                     granted,
                     inside: mediate::Inside::Namespace,
                     diag,
@@ -119,6 +120,7 @@ impl Mediation {
                     mediate::Rules {
                         net: shared_net(&policy.network, detour.as_ref()),
                         detour,
+                        writable: writable(policy),
                         granted,
                         inside: held_by(jailed.facts.first)?,
                         diag,
@@ -235,6 +237,12 @@ fn shared_net(network: &NetPolicy, detour: Option<&Detour>) -> mediate::Net {
         reach: network.open_ports.iter().copied().chain(broker).collect(),
         listen: mediate::Listen::Only(listen.copied().collect()),
     }
+}
+
+/// Where the policy grants writing.
+fn writable(policy: &Policy) -> mediate::Writable {
+    let folders = policy.binds.iter().filter(|bind| bind.access == Access::ReadWrite);
+    mediate::Writable(folders.map(|bind| bind.source.clone()).collect())
 }
 
 /// The sockets of whatever descends from the sandbox's first process.

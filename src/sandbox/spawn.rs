@@ -8,7 +8,7 @@ use super::group::Group;
 use super::held::await_held;
 use super::inside::{self, Inside, Stream};
 use super::jailed::{Facts, Jailed, Leash};
-use super::layers::seccomp::{Filters, Mediated, traps};
+use super::layers::seccomp::{FilterError, Filters, Mediated, traps};
 use super::plan::{Frame, Op, plan};
 use crate::base::{AbsPath, Pid, Port};
 use crate::policy::{Content, Mode, Policy};
@@ -55,10 +55,7 @@ pub fn planned(policy: &Policy, order: &Order) -> Vec<Op> {
 /// Makes the sandbox and holds the command at its gate. The caller must have a single thread.
 pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
     refuse_folders(&order.streams)?;
-    let mode = policy.mode();
-    let landlock = crate::sys::support::landlock_abi().unwrap_or(0);
-    let traps = traps(mode, policy.datagrams, &policy.network.closed_ports, landlock);
-    let filters = Filters::compile(mode, traps)?;
+    let filters = filters(policy)?;
     let ops = planned(policy, &order);
     let Order {
         argv,
@@ -114,6 +111,16 @@ pub fn spawn(policy: &Policy, order: Order) -> Result<Jailed, SpawnError> {
         mediation,
         door,
     })
+}
+
+/// The system call filters of this policy, on this kernel.
+fn filters(policy: &Policy) -> Result<Filters, FilterError> {
+    let landlock = crate::sys::support::landlock_abi().unwrap_or(0);
+    let mode = policy.mode();
+    Filters::compile(
+        mode,
+        traps(mode, policy.datagrams, &policy.network.closed_ports, landlock),
+    )
 }
 
 /// The clone. In the child this never returns; the supervisor's ends of socket and gate, which the child has a copy of,

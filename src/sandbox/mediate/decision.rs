@@ -54,6 +54,8 @@ pub enum Verdict {
     CarryOut,
     /// Only to a socket that was made inside or is granted: look which one it is.
     IfKnown,
+    /// Only in a folder that is granted for writing: look which one it is.
+    IfWritable,
     Refuse(Errno),
 }
 
@@ -63,12 +65,13 @@ pub fn decide(net: &Net, act: Act, kind: Kind, destination: &Destination) -> Ver
         // IPv4 takes an address of no family for one of its own, but for a connect (ip(7)).
         (Net::Host { .. }, Destination::Nowhere) if act != Act::Connect => Verdict::Refuse(Errno::EACCES),
         (_, Destination::Nowhere | Destination::Netlink) => Verdict::CarryOut,
-        // Where a socket file can be made is the mounts' and Landlock's to decide.
-        (_, Destination::Path(_)) if act == Act::Bind => Verdict::CarryOut,
+        // Where a socket file can be made is decided by its folder.
+        (_, Destination::Path(_)) if act == Act::Bind => Verdict::IfWritable,
         (_, Destination::Path(_) | Destination::Abstract(_)) if act == Act::Listen => Verdict::CarryOut,
         (_, Destination::Path(_)) => Verdict::IfKnown,
         (Net::Private { .. }, Destination::Abstract(_)) => Verdict::CarryOut,
-        (Net::Host { .. }, Destination::Abstract(_)) if act == Act::Bind => Verdict::CarryOut,
+        // Anybody on the machine could connect to it.
+        (Net::Host { .. }, Destination::Abstract(_)) if act == Act::Bind => Verdict::Refuse(Errno::EACCES),
         (Net::Host { .. }, Destination::Abstract(_)) => Verdict::IfKnown,
         (Net::Private { closed }, Destination::Internet { port, .. }) => match act {
             Act::Connect | Act::Send if has(closed, *port) => Verdict::Refuse(Errno::EACCES),
@@ -95,6 +98,21 @@ pub fn decide(net: &Net, act: Act, kind: Kind, destination: &Destination) -> Ver
 impl Listen {
     fn has(&self, port: u16) -> bool {
         matches!(self, Listen::Only(ports) if has(ports, port))
+    }
+}
+
+/// A server that wants to be reached on every address gets loopback: the address instead, for a port that it may have.
+/// `only_six`: the socket takes no IPv4 (ipv6(7), IPV6_V6ONLY).
+pub fn on_loopback(net: &Net, destination: &Destination, only_six: bool) -> Option<IpAddr> {
+    let (Net::Host { listen, .. }, Destination::Internet { ip, port }) = (net, destination) else {
+        return None;
+    };
+    match ip {
+        _ if !listen.has(*port) => None,
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Some(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) if only_six => Some(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Some(Ipv4Addr::LOCALHOST.to_ipv6_mapped().into()),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A port that stands for another one: in reduced mode the broker listens on a port of the machine's loopback that the
 //! kernel chose, and everything inside asks for the one that it has in every sandbox.
 
+use super::address::with_port;
 use super::destination::Destination;
 use crate::base::Port;
 use crate::sandbox::egress::Admission;
@@ -34,15 +35,6 @@ impl Detour {
         self.admission.expect(own_port(socket)?);
         crate::sys::socket::connect(socket, address)
     }
-}
-
-/// The same internet address with another port (ip(7), ipv6(7): after the family, in network order).
-fn with_port(address: &[u8], port: u16) -> Vec<u8> {
-    let mut changed = address.to_vec();
-    if let Some(place) = changed.get_mut(2..4) {
-        place.copy_from_slice(&port.to_be_bytes());
-    }
-    changed
 }
 
 fn own_port(socket: &OwnedFd) -> Result<u16, Errno> {

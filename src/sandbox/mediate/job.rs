@@ -1,14 +1,16 @@
 //! From a trapped call to an allowed one that is ready to be made: everything is copied, decided on the copy, and made
 //! with the copy.
 
+use super::address::{unix_address, with_ip};
 use super::caller::{Caller, Last};
-use super::decision::{Act, Kind, Net, Verdict, decide};
+use super::decision::{Act, Kind, Net, Verdict, decide, on_loopback};
 use super::destination::Destination;
 use super::detour::Detour;
 use super::known::{Known, Target};
 use super::refusals::{Refusals, What};
 use super::request::{Area, HEADER, Parts, Request, SENT_AT, pieces, rights};
 use super::view;
+use super::writable::Writable;
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -31,6 +33,8 @@ pub struct Judge {
     pub known: Known,
     /// Where refusals are told.
     pub refusals: Option<Arc<Refusals>>,
+    /// Folders in which a socket file may be made, where the supervisor makes it.
+    pub writable: Writable,
     /// The sandbox's root.
     pub root: std::sync::OnceLock<OwnedFd>,
 }
@@ -161,6 +165,11 @@ impl Judge {
         address: &[u8],
         caller: &Caller,
     ) -> Result<(Vec<u8>, Option<OwnedFd>), Errno> {
+        let loopback = match act {
+            Act::Bind => self.on_loopback(socket, address)?,
+            _ => None,
+        };
+        let address = loopback.as_deref().unwrap_or(address);
         let destination = Destination::parse(address)?;
         let kind = match self.net {
             // Decides nothing there.
@@ -174,9 +183,11 @@ impl Judge {
                 Err(errno)
             }
             (Verdict::Refuse(errno), _) => Err(errno),
-            // The supervisor would make the file, with its own rights and in its own view.
-            (Verdict::CarryOut, Destination::Path(_)) if act != Act::Listen => Err(Errno::EACCES),
             (Verdict::CarryOut, _) => Ok((address.to_vec(), None)),
+            (Verdict::IfWritable, Destination::Path(path)) => {
+                let (address, folder) = self.place(path, caller)?;
+                Ok((address, Some(folder)))
+            }
             (Verdict::IfKnown, Destination::Abstract(name)) => {
                 self.known.permit(&Target::Name(name))?;
                 Ok((address.to_vec(), None))
@@ -187,8 +198,47 @@ impl Judge {
                 })?;
                 Ok((address, Some(pinned)))
             }
-            (Verdict::IfKnown, _) => Err(Errno::EACCES),
+            (Verdict::IfKnown | Verdict::IfWritable, _) => Err(Errno::EACCES),
         }
+    }
+
+    /// The address of loopback, for a server that asked for all and may have the port.
+    fn on_loopback(&self, socket: &OwnedFd, address: &[u8]) -> Result<Option<Vec<u8>>, Errno> {
+        let destination = Destination::parse(address)?;
+        let only_six = || getsockopt(socket, sockopt::Ipv6V6Only).unwrap_or(false);
+        let instead = on_loopback(&self.net, &destination, only_six());
+        Ok(instead.map(|ip| with_ip(address, ip)))
+    }
+
+    /// The folder in which the caller wants to make a socket file, pinned, and an address that names the file there. The
+    /// supervisor makes it, so the grants are looked at here, and not by Landlock.
+    fn place(&self, path: &[u8], caller: &Caller) -> Result<(Vec<u8>, OwnedFd), Errno> {
+        let at = Path::new(OsStr::from_bytes(path));
+        let name = at.file_name().ok_or(Errno::EADDRINUSE)?;
+        let folder = match at.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.as_os_str().as_bytes(),
+            _ => b".",
+        };
+        let (folder, object) = view::find(caller, self.root(caller)?, folder)?;
+        if object.mode & libc::S_IFMT != libc::S_IFDIR {
+            return Err(Errno::ENOTDIR);
+        }
+        self.writable.permit(&folder)?;
+        let by_folder = [
+            format!("/proc/self/fd/{}/", folder.as_raw_fd()).as_bytes(),
+            name.as_bytes(),
+        ]
+        .concat();
+        Ok((unix_address(&by_folder)?, folder))
+    }
+
+    /// Nothing inside can change its root, so that the first caller's is everybody's.
+    fn root(&self, caller: &Caller) -> Result<&OwnedFd, Errno> {
+        if let Some(root) = self.root.get() {
+            return Ok(root);
+        }
+        let root = caller.open("root")?;
+        Ok(self.root.get_or_init(|| root))
     }
 
     fn note(&self, what: impl FnOnce() -> Option<What>) {
@@ -199,23 +249,14 @@ impl Judge {
 
     /// A socket file as the caller would find it, pinned, and an address that names exactly it.
     fn pin(&self, path: &[u8], caller: &Caller) -> Result<(Vec<u8>, OwnedFd), Errno> {
-        let root = match self.root.get() {
-            Some(root) => root,
-            // Nothing inside can change its root, so that the first caller's is everybody's.
-            None => {
-                let root = caller.open("root")?;
-                self.root.get_or_init(|| root)
-            }
-        };
-        let (pinned, object) = view::find(caller, root, path)?;
+        let (pinned, object) = view::find(caller, self.root(caller)?, path)?;
         if object.mode & libc::S_IFMT != libc::S_IFSOCK {
             return Err(Errno::ECONNREFUSED);
         }
         let file = self.known.file(caller, &pinned, &object)?;
         self.known.permit(&Target::File(file))?;
         let name = format!("/proc/self/fd/{}", pinned.as_raw_fd());
-        let family = u16::try_from(libc::AF_UNIX).map_err(|_| Errno::EINVAL)?;
-        Ok(([&family.to_ne_bytes()[..], name.as_bytes(), &[0]].concat(), pinned))
+        Ok((unix_address(name.as_bytes())?, pinned))
     }
 }
 

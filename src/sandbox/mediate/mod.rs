@@ -4,6 +4,7 @@
 //! the caller's descriptor. "Continue" is never answered: the kernel would read the address again, and another thread
 //! can have changed it by then (seccomp_unotify(2)).
 
+mod address;
 mod caller;
 mod crew;
 mod decision;
@@ -16,12 +17,14 @@ mod refusals;
 pub mod request;
 mod view;
 pub mod walk;
+mod writable;
 
 pub use crew::Crew;
 pub use decision::{Listen, Net};
 pub use detour::Detour;
 pub use known::Inside;
 pub use refusals::{Refusal, Refusals, What};
+pub use writable::Writable;
 
 use crate::base::AbsPath;
 use caller::{Caller, Last};
@@ -39,6 +42,8 @@ pub struct Rules {
     pub net: Net,
     /// Where the broker's port leads, in a network that is not the sandbox's own.
     pub detour: Option<Detour>,
+    /// Where the supervisor may make socket files for the sandbox.
+    pub writable: Writable,
     /// Sockets of the host that are granted by path.
     pub granted: Vec<AbsPath>,
     /// How the sandbox's own sockets are known.
@@ -60,6 +65,7 @@ pub fn start(listener: OwnedFd, rules: Rules) -> std::io::Result<Crew> {
             detour: rules.detour,
             known: Known::new(&rules.granted, rules.inside, rules.diag)?,
             refusals: rules.refusals,
+            writable: rules.writable,
             root: OnceLock::new(),
         },
     })

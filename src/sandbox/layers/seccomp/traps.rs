@@ -29,8 +29,8 @@ pub enum Trap {
 pub fn traps(mode: Mode, datagrams: Datagrams, closed: &[Port], landlock: u32) -> &'static [Trap] {
     match datagrams {
         // On the machine's own network every address is somebody's.
-        Datagrams::Mediated if mode == Mode::Reduced => &[Trap::Connect, Trap::Listen, Trap::Sends],
-        Datagrams::Refused if mode == Mode::Reduced => &[Trap::Connect, Trap::Listen],
+        Datagrams::Mediated if mode == Mode::Reduced => &[Trap::Connect, Trap::Bind, Trap::Listen, Trap::Sends],
+        Datagrams::Refused if mode == Mode::Reduced => &[Trap::Connect, Trap::Bind, Trap::Listen],
         Datagrams::Mediated => &[Trap::Connect, Trap::Sends],
         // A filter cannot tell a connect to a port from one to a socket file.
         Datagrams::Refused if !closed.is_empty() => &[Trap::Connect],
@@ -90,12 +90,12 @@ mod tests {
     }
 
     #[test]
-    fn on_the_machines_own_network_a_listen_is_decided_too_whatever_landlock_knows() {
+    fn on_the_machines_own_network_bind_and_listen_are_decided_too_whatever_landlock_knows() {
         for abi in [0, 9] {
             let quiet = traps(Mode::Reduced, Datagrams::Refused, &[], abi);
-            assert_eq!(quiet, [Trap::Connect, Trap::Listen]);
+            assert_eq!(quiet, [Trap::Connect, Trap::Bind, Trap::Listen]);
             let sends = traps(Mode::Reduced, Datagrams::Mediated, &[], abi);
-            assert_eq!(sends, [Trap::Connect, Trap::Listen, Trap::Sends]);
+            assert_eq!(sends, [Trap::Connect, Trap::Bind, Trap::Listen, Trap::Sends]);
         }
     }
 

@@ -1,4 +1,4 @@
-use super::{Act, Kind, Listen, Net, Verdict, decide};
+use super::{Act, Kind, Listen, Net, Verdict, decide, on_loopback};
 use crate::base::Port;
 use crate::sandbox::mediate::destination::Destination;
 use nix::errno::Errno;
@@ -89,11 +89,14 @@ fn on_the_hosts_network_only_loopback_is_listened_on() {
 fn a_unix_name_is_followed_to_the_socket_behind_it() {
     let (path, name) = (Destination::Path(b"/s".to_vec()), Destination::Abstract(b"s".to_vec()));
     for (kind, act) in KINDS.into_iter().flat_map(|kind| ACTS.map(|act| (kind, act))) {
-        let bound = matches!(act, Act::Bind | Act::Listen);
-        let known = if bound { OPEN } else { Verdict::IfKnown };
+        let (known, shared) = match act {
+            Act::Bind => (Verdict::IfWritable, SHUT),
+            Act::Listen => (OPEN, OPEN),
+            Act::Connect | Act::Send => (Verdict::IfKnown, Verdict::IfKnown),
+        };
         assert_eq!(decide(&private(), act, kind, &path), known);
         assert_eq!(decide(&host(Listen::Any), act, kind, &path), known);
-        assert_eq!(decide(&host(Listen::Any), act, kind, &name), known);
+        assert_eq!(decide(&host(Listen::Any), act, kind, &name), shared);
         assert_eq!(decide(&private(), act, kind, &name), OPEN, "the namespace is the wall");
     }
 }
@@ -136,4 +139,16 @@ fn on_the_hosts_network_only_a_granted_port_of_loopback_is_listened_on() {
     ] {
         assert_eq!(decide(&net, Act::Listen, Kind::Stream, &own), OPEN, "{own:?}");
     }
+}
+
+#[test]
+fn a_server_for_every_address_gets_loopback_on_a_port_that_is_granted() {
+    let net = host(Listen::Only(ports(&[3000])));
+    let found = |ip: &str, port, only_six| on_loopback(&net, &at(ip, port), only_six).map(|ip| ip.to_string());
+    assert_eq!(found("0.0.0.0", 3000, false).as_deref(), Some("127.0.0.1"));
+    assert_eq!(found("::", 3000, false).as_deref(), Some("::ffff:127.0.0.1"));
+    assert_eq!(found("::", 3000, true).as_deref(), Some("::1"));
+    assert_eq!(found("0.0.0.0", 3001, false), None);
+    assert_eq!(found("192.0.2.1", 3000, false), None);
+    assert_eq!(on_loopback(&private(), &at("0.0.0.0", 3000), false), None);
 }

@@ -19,6 +19,7 @@ fn judge() -> Judge {
     Judge {
         detour: None,
         refusals: None,
+        writable: Default::default(),
         net: Net::Private {
             closed: vec![Port::new(CLOSED).unwrap()],
         },
