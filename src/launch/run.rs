@@ -136,6 +136,11 @@ pub fn enclosed(
     }
     let appeared = changed::appeared(&before);
     tell(Progress::Changed(&appeared));
+    ended(outcome, tell)
+}
+
+/// What an outcome is to the caller.
+fn ended(outcome: Outcome, tell: &mut dyn FnMut(Progress<'_>)) -> Result<Exit, Fault> {
     match outcome {
         Outcome::Ended(_, exit) => {
             tell(Progress::Ended(exit));

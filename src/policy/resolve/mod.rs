@@ -72,10 +72,6 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     let mut notes = profile.notes.clone();
     let environment = environment::resolve(profile, request, host, &variables, &mut notes)?;
     let network = network::resolve(profile, request, &mut notes)?;
-    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
-    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
-    weakened.sort();
-    weakened.dedup();
     notes.append(&mut draft.notes);
     let workdir = workdir(request, &draft, root.as_ref().map(|(root, _)| root), host);
     Ok(Policy {
@@ -93,9 +89,18 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         datagrams: profile.unix_datagrams.unwrap_or(Datagrams::Refused),
         environment,
         limits: profile.limits.clone(),
-        weakened,
+        weakened: weakened(profile, request),
         notes,
     })
+}
+
+/// The promises that were given up by name, each once.
+fn weakened(profile: &Profile, request: &Request) -> Vec<Promise> {
+    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
+    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
+    weakened.sort();
+    weakened.dedup();
+    weakened
 }
 
 /// Whether the request's root may be a workspace, before anything else of a launch is known.
