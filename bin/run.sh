@@ -10,9 +10,14 @@ set -eu
 # Everything that is not pinned by Cargo.lock is pinned here.
 OPENCODE_VERSION=1.18.33
 RUST_VERSION=1.85
+PNPM_VERSION=9.15.9
+BUN_VERSION=1.4.5
+UV_VERSION=0.13.9
 TEST_USER=pinfold-test
 # command:Debian package that brings it
-TEST_NEEDS='bwrap:bubblewrap tmux:tmux git:git curl:curl python3:python3 unshare:util-linux npm:npm cc:gcc'
+TEST_NEEDS='bwrap:bubblewrap tmux:tmux git:git curl:curl python3:python3 unshare:util-linux npm:npm cc:gcc make:make gpg-agent:gnupg ssh-agent:openssh-client openssl:openssl /usr/bin/pip3:python3-pip'
+# Any of these is a browser for the tests; Debian calls the smallest one so.
+BROWSERS='chromium-headless-shell chromium chromium-browser google-chrome'
 
 say() { printf 'run.sh: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -171,6 +176,49 @@ install_opencode() {
     [ -x "$PINFOLD_TEST_OPENCODE" ] || fail "npm installed no $PINFOLD_TEST_OPENCODE"
 }
 
+# Package managers that no Debian package brings, from their registry packages, below the build folder and nowhere else.
+install_tools() {
+    case $(uname -m) in
+        x86_64) bun=bun-linux-x64 ;;
+        *) bun=bun-linux-aarch64 ;;
+    esac
+    PINFOLD_TEST_TOOLS=$target/tools
+    export PINFOLD_TEST_TOOLS
+    versions="pnpm $PNPM_VERSION, $bun $BUN_VERSION, uv $UV_VERSION"
+    [ "$(cat "$PINFOLD_TEST_TOOLS/versions" 2>/dev/null)" = "$versions" ] && return
+    say "installing $versions into $PINFOLD_TEST_TOOLS (about 60 MB)"
+    rm -rf -- "$PINFOLD_TEST_TOOLS"
+    mkdir -p "$PINFOLD_TEST_TOOLS/bin"
+    npm install --prefix "$PINFOLD_TEST_TOOLS" --no-save --no-audit --no-fund --ignore-scripts --loglevel=error \
+        "pnpm@$PNPM_VERSION" "@oven/$bun@$BUN_VERSION" >&2 || fail 'npm could not install them; is there a network?'
+    /usr/bin/pip3 install --quiet --disable-pip-version-check --root-user-action=ignore \
+        --target "$PINFOLD_TEST_TOOLS/python" "uv==$UV_VERSION" >&2 || fail 'pip could not install uv; is there a network?'
+    ln -s ../node_modules/pnpm/bin/pnpm.cjs "$PINFOLD_TEST_TOOLS/bin/pnpm"
+    ln -s "../node_modules/@oven/$bun/bin/bun" "$PINFOLD_TEST_TOOLS/bin/bun"
+    ln -s ../python/bin/uv "$PINFOLD_TEST_TOOLS/bin/uv"
+    chmod -R a+rX "$PINFOLD_TEST_TOOLS"
+    chmod a+x "$PINFOLD_TEST_TOOLS"/node_modules/pnpm/bin/pnpm.cjs "$PINFOLD_TEST_TOOLS/node_modules/@oven/$bun/bin/bun"
+    printf '%s\n' "$versions" >"$PINFOLD_TEST_TOOLS/versions"
+}
+
+# Not every system has a browser to install in this way: where none is, its tests say that they were skipped.
+install_browser() {
+    for browser in $BROWSERS; do
+        have "$browser" && return
+    done
+    if [ "$(id -u)" -ne 0 ] || ! have apt-get; then
+        say "no browser (one of $BROWSERS): its tests are skipped"
+        return
+    fi
+    browser=${BROWSERS%% *}
+    say "installing $browser (about 70 MB)"
+    DEBIAN_FRONTEND=noninteractive
+    export DEBIAN_FRONTEND
+    apt-get -qq -o DPkg::Lock::Timeout=120 update &&
+        apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$browser" >/dev/null ||
+        say "could not install it: the browser's tests are skipped"
+}
+
 need_test_user() {
     [ "$(id -u)" -eq 0 ] || return 0
     id -u "$TEST_USER" >/dev/null 2>&1 && return
@@ -216,13 +264,16 @@ as_ordinary_user() {
     install -m 755 -- "$(printf '%s\n' "$paths" | sed -n 2p)" "$place/pinfold" || return 1
     # What was installed for the tests may lie where only root gets.
     install -m 755 -- "$PINFOLD_TEST_OPENCODE" "$place/opencode" || return 1
+    if [ "$name" = jail ]; then
+        cp -R -- "$PINFOLD_TEST_TOOLS" "$place/tools" || return 1
+    fi
     install -d -m 700 -o "$TEST_USER" "$place/tmp" || return 1
     home=$(getent passwd "$TEST_USER" | cut -d: -f6)
     cd "$place/tmp" || return 1
     with_signals runuser -u "$TEST_USER" -- env -i HOME="$home" USER="$TEST_USER" LOGNAME="$TEST_USER" SHELL=/bin/sh \
         PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 TERM=xterm-256color TMPDIR="$place/tmp" \
         JAIL_MUST_WORK="${JAIL_MUST_WORK:-}" PINFOLD_BIN="$place/pinfold" \
-        PINFOLD_TEST_OPENCODE="$place/opencode" "$place/$name" "$@"
+        PINFOLD_TEST_OPENCODE="$place/opencode" PINFOLD_TEST_TOOLS="$place/tools" "$place/$name" "$@"
 }
 
 has_jail_tests() { [ -f "$root/tests/jail.rs" ] || [ -f "$root/tests/jail/main.rs" ]; }
@@ -247,6 +298,8 @@ run_tests() {
     need_components
     fetch_crates
     install_opencode
+    install_tools
+    install_browser
     need_test_user
     if [ "$#" -eq 0 ]; then
         step format cargo fmt --check

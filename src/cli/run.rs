@@ -6,11 +6,12 @@ use super::changes::warn;
 use super::output::{say, say_json, tell};
 use super::why_last::hint;
 use crate::base::text::visible;
-use crate::base::{Explain, Kind};
+use crate::base::{AbsPath, Explain, Kind};
+use crate::launch::denials::sockets;
 use crate::launch::enclose::missing;
 use crate::launch::run::{Progress, dry_run, line, run_name};
 use crate::launch::{Setting, Wish};
-use crate::policy::{Policy, Promise, Topic, explain};
+use crate::policy::{Policy, Promise, Sought, Topic, explain, sought};
 use crate::sandbox::{Exit, describe};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -45,6 +46,7 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
     let exit = line(&wish, args.command, &setting, &mut |progress| {
         match &progress {
             Progress::Resolved(policy) => warnings(policy),
+            Progress::Verified(report) => report.unlayered.iter().for_each(tell_unlayered),
             Progress::Changed(changes, name) => warn(changes, name),
             Progress::Held { launch, policy, .. } => {
                 launched = Some(run_name(launch));
@@ -69,6 +71,9 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
         }));
     }
     if let (Some(session), 1..) = (launched, exit.status()) {
+        sought(&program, &sockets(&session, &setting))
+            .iter()
+            .for_each(tell_sought);
         hint(&session, &setting);
     }
     Ok(passed_on(exit, &program))
@@ -128,6 +133,30 @@ pub fn promises(policy: &Policy) {
             promise.full_name()
         ));
     }
+}
+
+/// A package cache that is not warm.
+fn tell_unlayered(cache: &AbsPath) {
+    tell(format_args!(
+        "pinfold: {} is empty inside: this machine can lay nothing over it (overlayfs), and unprotected it is not shown",
+        visible(cache.as_path())
+    ));
+}
+
+/// A service of the host that the command looked for before it failed.
+fn tell_sought(service: &Sought) {
+    let at = service.socket.as_ref().map(|path| format!(" at {}", visible(path)));
+    let Sought { name, why, grant, .. } = service;
+    tell(format_args!(
+        "pinfold: the command needs {name}, which is not there inside{}: {why}",
+        at.unwrap_or_default()
+    ));
+    tell(format_args!(
+        "  {}",
+        grant
+            .as_deref()
+            .unwrap_or("there is no way to it from inside; run that part yourself, outside")
+    ));
 }
 
 /// One line in one write; a reader that is gone changes nothing.

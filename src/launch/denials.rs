@@ -10,6 +10,7 @@ use crate::state::{Logs, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt as _;
+use std::path::PathBuf;
 
 /// A log is set aside at half of this.
 const LARGEST: u64 = 32 << 20;
@@ -105,6 +106,13 @@ pub fn last(named: Option<&str>, setting: &Setting) -> Result<Denials, Fault> {
 /// How many different things one launch refused; none where that cannot be read.
 pub fn count(session: &str, setting: &Setting) -> usize {
     Store::open(&setting.dirs).map_or(0, |store| of(session, store.logs()).denied.len())
+}
+
+/// The sockets of this machine that one launch looked for in vain; none where that cannot be read.
+pub fn sockets(session: &str, setting: &Setting) -> Vec<PathBuf> {
+    let denied = Store::open(&setting.dirs).map_or_else(|_| Vec::new(), |store| of(session, store.logs()).denied);
+    let sockets = denied.into_iter().filter(|denied| denied.kind == "socket");
+    sockets.map(|denied| denied.subject.into()).collect()
 }
 
 fn of(session: &str, logs: &Logs) -> Denials {

@@ -137,9 +137,7 @@ pub fn enclosed(
     let attendance = Attendance::new(&alone, relay, &setting.signals, &watch, OnFailure::Stop).through(door.as_deref());
     let (outcome, relay) = attendance.guarded(&guard).wait(|_| {});
     running.end();
-    if let Some(relay) = relay {
-        relay.finish();
-    }
+    relay.into_iter().for_each(Relay::finish);
     if let Some(log) = &log {
         tidy(log, setting);
     }

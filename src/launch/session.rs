@@ -3,13 +3,14 @@
 use super::Setting;
 use super::attendance::{Attendance, Outcome, Unconfined};
 use super::changes::Changes;
-use super::enclose::{Enclosed, enclose};
+use super::enclose::enclose;
 use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
 use super::pair::{Pair, SessionWish, client_order, server_order};
 use super::protection::Protection;
 use super::readiness::{Waiting, wait_until_ready};
 use super::record::{Rounds, record_changes, record_mode, record_running, record_start, reports};
+use super::room::Room;
 use super::run::{RunError, relay};
 use super::subject::{Terminal, handed_out, subject};
 use super::watch::Watch;
@@ -62,20 +63,9 @@ pub fn line(
     end_if_asked(&setting.signals)?;
     let logs = Logs::open(store, record)?;
     let outside = published(&pair.server)?;
-    let name = |side: &str| format!("{}-{side}", record.launch_id);
-    let order = |policy: &Policy| server_order(&pair, &logs.server, inlets(policy));
-    let Enclosed {
-        jailed: mut server,
-        policy: serving,
-        room: _server_room,
-    } = enclose(&name("server"), &pair.server, order, setting)?;
-    let protection = Protection::of(&pair.server, serving.mode(), &server)?;
-    let order = |policy: &Policy| Ok::<_, Fault>(client_order(&pair, inlets(policy)));
-    let Enclosed {
-        jailed: mut client,
-        policy: showing,
-        room: _client_room,
-    } = enclose(&name("client"), &pair.client, order, setting)?;
+    let sides = sides(record, &pair, &logs, setting)?;
+    let (mut server, serving, protection) = (sides.server, sides.serving, sides.protection);
+    let (mut client, showing, _rooms) = (sides.client, sides.showing, sides.rooms);
     claim.update(|record| {
         record_start(record, &pair, &logs, [&server.facts, &client.facts], begun);
         record_mode(record, &serving, wish.on_failure());
@@ -122,6 +112,35 @@ pub fn line(
     tell(Progress::Changed(&changes, &record.session_name));
     claim.update(|record| record_changes(record, &changes))?;
     trouble.map_or_else(|| finish(outcome, changes.paths()), |trouble| Err(trouble.into()))
+}
+
+/// Both sandboxes, held, each with the policy that is in force, and what keeps the protected paths of the server's.
+struct Sides {
+    server: Jailed,
+    serving: Policy,
+    client: Jailed,
+    showing: Policy,
+    protection: Protection,
+    /// They go with the session.
+    rooms: [Option<Room>; 2],
+}
+
+/// Makes them while there is one thread.
+fn sides(record: &Record, pair: &Pair, logs: &Logs, setting: &Setting) -> Result<Sides, Fault> {
+    let name = |side: &str| format!("{}-{side}", record.launch_id);
+    let order = |policy: &Policy| server_order(pair, &logs.server, inlets(policy));
+    let server = enclose(&name("server"), &pair.server, order, setting)?;
+    let protection = Protection::of(&pair.server, server.policy.mode(), &server.jailed)?;
+    let order = |policy: &Policy| Ok::<_, Fault>(client_order(pair, inlets(policy)));
+    let client = enclose(&name("client"), &pair.client, order, setting)?;
+    Ok(Sides {
+        server: server.jailed,
+        serving: server.policy,
+        client: client.jailed,
+        showing: client.policy,
+        protection,
+        rooms: [server.room, client.room],
+    })
 }
 
 /// The held client's proof, and the server once more now that it serves; with both reports for the record.

@@ -171,6 +171,7 @@ fn of_op(op: &Op, host: &[AbsPath]) -> Vec<MountRule> {
         Op::Root => rule(&AbsPath::root(), MountKind::Memory, Writing::ReadOnly),
         Op::Scratch { at, .. } => rule(at, MountKind::Memory, Writing::Allowed),
         Op::Sealed { at } => rule(at, MountKind::Memory, Writing::ReadOnly),
+        Op::Layer { at, .. } => rule(at, MountKind::Layer, Writing::Allowed),
         Op::Bind {
             source,
             target,

@@ -93,6 +93,7 @@ fn files(policy: &Policy) -> Vec<Line> {
             (FileKind::Socket, _) => "connect",
             (_, Access::List) => "list",
             (_, Access::Read) => "read",
+            (_, Access::Layered) => "read; what is written stands in private memory",
             (_, Access::ReadWrite) => "read and write",
         };
         let effect = match bind.source == bind.target {

@@ -95,6 +95,8 @@ pub enum Access {
     List,
     /// Read, list, execute.
     Read,
+    /// Read, and change a private copy: what is written stands in memory and goes with the launch.
+    Layered,
     /// Read, and change what exists, create and remove.
     ReadWrite,
 }
@@ -325,6 +327,8 @@ pub struct Policy {
     pub room: Option<AbsPath>,
     /// Sorted by target, parents first; no two with one target.
     pub binds: Vec<Bind>,
+    /// Bytes of memory that all `Layered` binds share for what is written to them.
+    pub layer_size: u64,
     pub links: Vec<Link>,
     /// Sorted by path, parents first.
     pub made: Vec<Made>,

@@ -10,6 +10,7 @@ mod live;
 #[cfg(test)]
 mod memory;
 pub mod net;
+mod outside;
 pub mod profile;
 mod reduced;
 pub mod remedy;
@@ -27,6 +28,7 @@ pub use frozen::{
 };
 pub use host::{Host, HostKind};
 pub use live::LiveHost;
+pub use outside::{Sought, sought};
 pub use profile::{Profile, ProfileError, load};
 pub use reduced::{Furniture, ReduceError, Reduced, lost, reduce};
 pub use resolve::{

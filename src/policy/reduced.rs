@@ -80,15 +80,16 @@ pub fn reduce(policy: &Policy, room: &AbsPath, host: &dyn Host) -> Result<Reduce
     let mut grants = Vec::new();
     for bind in &policy.binds {
         match rooms.place(&bind.target) {
-            Some(at) => {
-                let to = bind.source.as_path().to_owned();
-                furniture.insert(at.clone(), Furniture::Link { at, to });
-            }
+            Some(at) => drop(furniture.insert(at.clone(), stand_in(bind, at))),
             None if bind.source != bind.target => return Err(ReduceError::Moved(bind.target.clone())),
             None => {}
         }
         grants.push(Bind {
             target: bind.source.clone(),
+            access: match bind.access {
+                Access::Layered => Access::Read,
+                access => access,
+            },
             ..bind.clone()
         });
     }
@@ -117,6 +118,18 @@ pub fn reduce(policy: &Policy, room: &AbsPath, host: &dyn Host) -> Result<Reduce
         policy: reduced,
         furniture: furniture.into_values().collect(),
     })
+}
+
+/// What stands in the room for a grant whose place is there.
+fn stand_in(bind: &Bind, at: AbsPath) -> Furniture {
+    match bind.access {
+        // Without a mount nothing can lie over the host's cache: tools begin with one of their own.
+        Access::Layered => Furniture::Folder(at),
+        _ => Furniture::Link {
+            at,
+            to: bind.source.as_path().to_owned(),
+        },
+    }
 }
 
 /// The grants around what is masked, what is protected unless that was given up, and what is granted for less.

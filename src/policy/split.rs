@@ -152,7 +152,7 @@ impl Splitting<'_> {
         let denies = node.below.values().any(Node::denies);
         let whole = match access {
             Access::List => Reach::List,
-            Access::Read => Reach::Read,
+            Access::Read | Access::Layered => Reach::Read,
             Access::ReadWrite => Reach::ReadWrite,
         };
         match (narrows, denies) {

@@ -177,7 +177,7 @@ fn bind_answer(policy: &Policy, path: &AbsPath, bind: &Bind) -> Answer {
         format!(" ({} {then}: {})", shown(&one.path), escaped(&one.reason))
     };
     let verdict = match bind.access {
-        Access::List | Access::Read => Verdict::Read,
+        Access::List | Access::Read | Access::Layered => Verdict::Read,
         Access::ReadWrite => Verdict::ReadWrite,
     };
     let line = format!("{}{}", granted(bind), held.map(report).unwrap_or_default());
@@ -185,9 +185,13 @@ fn bind_answer(policy: &Policy, path: &AbsPath, bind: &Bind) -> Answer {
 }
 
 fn granted(bind: &Bind) -> String {
-    match bind.source == bind.target {
+    let line = match bind.source == bind.target {
         true => format!("{} is granted", shown(&bind.target)),
         false => format!("{} shows {} of the host", shown(&bind.target), shown(&bind.source)),
+    };
+    match bind.access {
+        Access::Layered => format!("{line}; what is written to it stands in private memory"),
+        _ => line,
     }
 }
 

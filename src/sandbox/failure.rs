@@ -106,6 +106,8 @@ pub fn describe(op: &Op) -> String {
         Op::Scratch { at, .. } | Op::Sealed { at } | Op::File { at, .. } => place("making", at),
         Op::Link { at, .. } => place("linking", at),
         Op::Bind { source, .. } => place("showing", source),
+        Op::Layers { .. } => "making memory for private layers".into(),
+        Op::Layer { source, .. } => place("laying a private layer over", source),
         Op::Proc => "mounting /proc".into(),
         Op::Devices => "making /dev".into(),
         Op::Pin { at, .. } => place("pinning", at),
@@ -140,7 +142,7 @@ fn advice(op: Option<&Op>, errno: Errno) -> Option<String> {
             Some("this kernel runs without Landlock (5.13 or newer has it, if `landlock` is in its list of security modules)".into())
         }
         (Some(Op::Proc), Errno::EPERM) => Some("a container without a full /proc cannot hold a sandbox of this kind".into()),
-        (Some(Op::Bind { .. }), Errno::ENOENT) => Some("the path went away, or became a link, after the policy was resolved".into()),
+        (Some(Op::Bind { .. } | Op::Layer { .. }), Errno::ENOENT) => Some("the path went away, or became a link, after the policy was resolved".into()),
         (_, Errno::ENOSYS) => Some("this kernel is too old; Linux 5.13 or newer is needed".into()),
         _ => None,
     }

@@ -45,6 +45,15 @@ pub enum Op {
         access: Access,
         kind: FileKind,
     },
+    /// Memory for what is written to all the layered folders.
+    Layers {
+        size: u64,
+    },
+    /// A folder of the host below a private layer; where the kernel refuses that, an empty private folder.
+    Layer {
+        source: AbsPath,
+        at: AbsPath,
+    },
     /// A fresh /proc of the new PID namespace, its global parts read-only or covered.
     Proc,
     /// A private /dev: a few harmless nodes, new pseudo-terminals, /dev/shm.
@@ -93,6 +102,7 @@ impl Op {
         Some(match self {
             Op::Namespaces | Op::MapIds { .. } | Op::Hostname(_) => "namespaces",
             Op::Root | Op::Scratch { .. } | Op::Sealed { .. } | Op::File { .. } | Op::Link { .. } => "mounts",
+            Op::Layers { .. } | Op::Layer { .. } => "mounts",
             Op::Bind { .. } | Op::Proc | Op::Devices | Op::Pin { .. } => "mounts",
             Op::Protect { .. } | Op::Mask { .. } | Op::Seal => "mounts",
             Op::Loopback | Op::Inlet { .. } => "network",
@@ -160,8 +170,13 @@ fn apart(policy: &Policy, frame: &Frame) -> Vec<Op> {
             gid: frame.gid,
         },
         Op::Hostname("pinfold".into()),
-        Op::Root,
     ];
+    if policy.binds.iter().any(|bind| bind.access == Access::Layered) {
+        ops.push(Op::Layers {
+            size: policy.layer_size,
+        });
+    }
+    ops.push(Op::Root);
     ops.extend(view(policy));
     ops.extend([Op::Proc, Op::Devices]);
     ops.extend(guards(policy));
@@ -184,11 +199,17 @@ fn view(policy: &Policy) -> Vec<Op> {
             bytes: bytes.len(),
         },
     });
-    let binds = policy.binds.iter().map(|bind| Op::Bind {
-        source: bind.source.clone(),
-        target: bind.target.clone(),
-        access: bind.access,
-        kind: bind.kind,
+    let binds = policy.binds.iter().map(|bind| match bind.access {
+        Access::Layered => Op::Layer {
+            source: bind.source.clone(),
+            at: bind.target.clone(),
+        },
+        access => Op::Bind {
+            source: bind.source.clone(),
+            target: bind.target.clone(),
+            access,
+            kind: bind.kind,
+        },
     });
     let links = policy.links.iter().map(|link| Op::Link {
         at: link.at.clone(),
@@ -202,6 +223,7 @@ fn view(policy: &Policy) -> Vec<Op> {
 fn place(op: &Op) -> Option<&AbsPath> {
     match op {
         Op::Scratch { at, .. } | Op::Sealed { at } | Op::File { at, .. } | Op::Link { at, .. } => Some(at),
+        Op::Layer { at, .. } => Some(at),
         Op::Bind { target, .. } => Some(target),
         _ => None,
     }

@@ -18,6 +18,7 @@ const MOVE_MOUNT_T_EMPTY_PATH: libc::c_uint = 0x40;
 const MOUNT_ATTR_RDONLY: u64 = 0x1;
 const MOUNT_ATTR_NOSUID: u64 = 0x2;
 const MOUNT_ATTR_NODEV: u64 = 0x4;
+const FSCONFIG_SET_FLAG: libc::c_uint = 0;
 const FSCONFIG_SET_STRING: libc::c_uint = 1;
 const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
 
@@ -36,21 +37,18 @@ pub fn clone_tree(at: impl AsFd) -> nix::Result<OwnedFd> {
     super::owned(unsafe { libc::syscall(libc::SYS_open_tree, at.as_fd().as_raw_fd(), c"".as_ptr(), flags) })
 }
 
-/// A new file system of `kind` with `options`, detached; nosuid always.
+/// A new file system of `kind` with `options`, detached; nosuid always. An option with an empty value is a flag.
 pub fn new_filesystem(kind: &CStr, options: &[(&CStr, &CStr)], attributes: Attributes) -> nix::Result<OwnedFd> {
     // SAFETY: `kind` is a C string that lives over the call. 1 is FSOPEN_CLOEXEC.
     let context = super::owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), 1) })?;
     for (key, value) in options {
-        // SAFETY: both are C strings that live over the call.
+        let (command, value) = match value.is_empty() {
+            true => (FSCONFIG_SET_FLAG, std::ptr::null()),
+            false => (FSCONFIG_SET_STRING, value.as_ptr()),
+        };
+        // SAFETY: the key is a C string that lives over the call; the value is one too, or null for a flag, which has none.
         super::check(unsafe {
-            libc::syscall(
-                libc::SYS_fsconfig,
-                context.as_raw_fd(),
-                FSCONFIG_SET_STRING,
-                key.as_ptr(),
-                value.as_ptr(),
-                0,
-            )
+            libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key.as_ptr(), value, 0)
         })?;
     }
     // SAFETY: FSCONFIG_CMD_CREATE takes no key and no value.

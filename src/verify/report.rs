@@ -1,6 +1,6 @@
 //! What a verification says.
 
-use crate::base::Pid;
+use crate::base::{AbsPath, Pid};
 use serde::Serialize;
 
 /// What a process of a sandbox is.
@@ -48,6 +48,9 @@ pub struct Report {
     pub processes: Vec<Process>,
     /// Empty means that everything held.
     pub findings: Vec<Finding>,
+    /// Folders that should lie below a private layer and are empty and private instead, because the kernel lays none
+    /// over them.
+    pub unlayered: Vec<AbsPath>,
     /// The names of the checks that ran.
     pub checks: Vec<&'static str>,
 }

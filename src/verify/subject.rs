@@ -67,6 +67,8 @@ pub enum MountKind {
     Device,
     /// Private memory (tmpfs).
     Memory,
+    /// A folder of the host below a private layer (overlay), or an empty private one (tmpfs): neither writes to the host.
+    Layer,
     /// The proc file system of the sandbox's own PID namespace.
     Proc,
     /// A private devpts: goes without `nodev`, since terminals are device nodes.

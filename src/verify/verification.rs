@@ -1,10 +1,11 @@
 //! One verification: find, read, judge, report.
 
-use super::checks::{CHECKS, Moment};
+use super::checks::{CHECKS, Moment, unlayered};
 use super::proc::status::Status;
 use super::proc::{Entry, ReadError, Reading};
 use super::subject::{Subject, Walls};
 use super::{Finding, Passed, Process, Report, Role, facts, tree};
+use crate::base::AbsPath;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// How many seccomp filters this process itself carries: whatever it starts inherits them (a container's, for example).
@@ -53,6 +54,7 @@ fn verify(subject: &Subject, moment: Moment) -> Report {
         ended: tree::has_ended(subject.init),
         processes: report.processes,
         findings: report.findings,
+        unlayered: report.unlayered,
         checks: report.checks,
     }
 }
@@ -61,6 +63,7 @@ fn verify(subject: &Subject, moment: Moment) -> Report {
 struct Outcome {
     processes: Vec<Process>,
     findings: Vec<Finding>,
+    unlayered: Vec<AbsPath>,
     checks: Vec<&'static str>,
 }
 
@@ -90,6 +93,7 @@ fn look(subject: &Subject, moment: Moment) -> Reading<Outcome> {
     Ok(Outcome {
         processes,
         findings,
+        unlayered: unlayered(&facts, subject),
         checks: CHECKS
             .iter()
             .map(|(name, _)| *name)

@@ -8,10 +8,11 @@ fn planned(options: &[&str]) -> String {
     let place = Place::new();
     let folder = place.path();
     let profile = folder.join("bare.json");
-    let text =
-        r#"{"meta": {"name": "bare"}, "workdir": {"access": "readwrite"}, "filesystem": {"read": ["$HOME/tool"]}}"#;
+    let text = r#"{"meta": {"name": "bare"}, "workdir": {"access": "readwrite"}, "filesystem": {"read": ["$HOME/tool"]},
+            "pinfold": {"caches": [{"path": "$HOME/.cache/pip"}, {"path": "$HOME/.cache/uv"}], "caches_size": "64M"}}"#;
     std::fs::write(&profile, text).unwrap();
     std::fs::create_dir(place.home.join("tool")).unwrap();
+    std::fs::create_dir_all(place.home.join(".cache/pip")).unwrap();
     std::fs::create_dir_all(place.work.join(".git/hooks")).unwrap();
     std::fs::write(place.work.join(".git/config"), "").unwrap();
     let mut all = vec!["--profile", profile.to_str().unwrap(), "--dry-run"];

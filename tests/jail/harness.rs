@@ -168,6 +168,11 @@ pub fn not_in_this_kernel(what: &str) {
     eprintln!("not in this kernel: {what}");
 }
 
+/// Says that a tool which the suite's set-up leaves out is not installed: it is tried where it is there anyway.
+pub fn not_here(tool: &str) {
+    eprintln!("not installed here: {tool}");
+}
+
 /// Whether this test has the rights of root, which some controls need.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()

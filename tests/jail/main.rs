@@ -4,6 +4,8 @@
 
 mod absent;
 mod broker;
+mod browser;
+mod caches;
 mod crowds;
 mod datagrams;
 mod environment;
@@ -26,7 +28,10 @@ mod profiles;
 mod protected;
 mod races;
 mod refusal;
+mod registry;
 mod replaced;
+mod services;
+mod signing;
 mod sockets;
 mod suspend;
 mod terminal;

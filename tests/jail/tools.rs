@@ -92,3 +92,92 @@ fn archives_and_permissions_survive() {
         "mkdir d; echo x > d/f; chmod 750 d/f; tar czf d.tgz d; rm -r d; tar xzf d.tgz; stat -c %a d/f | grep 750; cp -a d e; mv e f; ln d/f l; ln -s l k; mkfifo p",
     );
 }
+
+#[test]
+fn a_dev_server_and_its_client_meet_on_the_private_loopback() {
+    let script = "
+/usr/bin/python3 -m http.server -b 127.0.0.1 8123 >/dev/null 2>&1 &
+until curl -so /dev/null http://127.0.0.1:8123/; do sleep 0.05; done
+echo here > page; curl -sf http://localhost:8123/page; curl -sf http://127.0.0.1:8123/page | grep -qx here";
+    for options in [&["--block-net"][..], &[]] {
+        let place = Place::new();
+        let ended = finish(&mut place.sh(options, &format!("set -e; {script}"))).expect(0);
+        assert_eq!(ended.out(), "here\n", "{options:?}");
+    }
+}
+
+#[test]
+fn a_watcher_hears_of_changes_at_any_depth() {
+    works(
+        "python3",
+        "mkdir -p src/deep; /usr/bin/python3 -c \"
+import ctypes, os, struct
+libc = ctypes.CDLL(None)
+watch = libc.inotify_init1(os.O_NONBLOCK)
+for folder in ['.', 'src', 'src/deep', '/tmp', os.environ['HOME']]:
+    assert libc.inotify_add_watch(watch, folder.encode(), 0xfff) > 0, folder
+open('src/deep/new', 'w').write('x'); os.rename('src/deep/new', 'src/moved'); open('/tmp/x', 'w')
+events, names = os.read(watch, 9999), set()
+while events:
+    number, mask, cookie, length = struct.unpack('iIII', events[:16])
+    names.add((mask, events[16:16 + length].rstrip(b'\\0')))
+    events = events[16 + length:]
+assert {(0x100, b'new'), (0x40, b'new'), (0x80, b'moved'), (0x100, b'x')} <= names, names
+\"",
+    );
+}
+
+#[test]
+fn python_starts_fresh_interpreters_and_shares_memory() {
+    let body = "
+import asyncio, concurrent.futures, multiprocessing as m, socketserver, threading
+from multiprocessing import managers, shared_memory
+if __name__ == '__main__':
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=m.get_context('spawn')) as pool:
+        assert list(pool.map(abs, [-1, -2])) == [1, 2]
+    memory = shared_memory.SharedMemory(create=True, size=1 << 20); memory.buf[0] = 7; memory.unlink()
+    with m.Manager() as manager:
+        assert manager.list([1, 2])[1] == 2
+    with m.get_context('forkserver').Pool(2) as pool:
+        assert pool.map(len, ['a', 'bb']) == [1, 2]
+    server = socketserver.ThreadingUnixStreamServer('s.sock', socketserver.StreamRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    async def client():
+        await asyncio.open_unix_connection('s.sock')
+        return await (await asyncio.create_subprocess_exec('true')).wait()
+    assert asyncio.run(client()) == 0
+";
+    let place = Place::new();
+    std::fs::write(place.work.join("a.py"), body).unwrap();
+    finish(&mut place.run::<&str, _>(&[], &["/usr/bin/python3", "a.py"])).expect(0);
+}
+
+#[test]
+fn every_process_finds_itself_at_any_depth() {
+    works(
+        "sh",
+        "sh -c 'sh -c \"grep -q ^Name /proc/self/status; ls /dev/fd /proc/self/fd >/dev/null; cat /proc/self/cmdline | grep -qa self\"'
+         test $(readlink /proc/self/exe) = $(command -v readlink | xargs readlink -f); cat /proc/$$/maps >/dev/null",
+    );
+}
+
+#[test]
+fn node_runs_worker_threads_a_cluster_and_a_server() {
+    let place = Place::new();
+    if finish(place.command("node").arg("-v")).code() != 0 {
+        return skip("node is not installed");
+    }
+    let script = "
+const { Worker, isMainThread, parentPort, workerData } = require('worker_threads'), http = require('http'), cluster = require('cluster');
+if (cluster.isWorker) return http.createServer((q, a) => a.end('cluster')).listen(8124, '127.0.0.1');
+if (!isMainThread) return parentPort.postMessage(workerData * 2);
+const get = port => new Promise((ok, no) => http.get({ port, host: '127.0.0.1' }, a => a.on('data', d => ok(d.toString()))).on('error', no));
+(async () => {
+  const sums = await Promise.all([1, 2, 3, 4].map(n => new Promise(ok => new Worker(__filename, { workerData: n }).on('message', ok))));
+  if (sums.join() !== '2,4,6,8') process.exit(3);
+  await new Promise(ok => { cluster.fork(); cluster.fork(); cluster.on('listening', ok); });
+  process.exit(await get(8124) === 'cluster' ? 0 : 4);
+})();";
+    std::fs::write(place.work.join("a.js"), script).unwrap();
+    finish(&mut place.run::<&str, _>(&[], &["node", "a.js"])).expect(0);
+}

@@ -129,6 +129,7 @@ mod tests {
             took_ms: 0,
             ended: false,
             processes: Vec::new(),
+            unlayered: Vec::new(),
             findings: vec![Finding {
                 check: "mounts",
                 pid: None,

@@ -1,7 +1,7 @@
 //! Values that are lists of objects, or objects with free names.
 
 use super::reader::Reader;
-use super::{Entry, Mount, Mounted, ProfileError, Scratch, SetVariable};
+use super::{Cache, Entry, Mount, Mounted, ProfileError, Scratch, SetVariable};
 
 pub(super) fn set_vars(reader: &Reader<'_>) -> Result<Vec<SetVariable>, ProfileError> {
     let mut variables = Vec::new();
@@ -53,6 +53,23 @@ pub(super) fn scratch(reader: &Reader<'_>) -> Result<Scratch, ProfileError> {
             .map(|shared| shared.flag())
             .transpose()?
             .unwrap_or(false),
+    })
+}
+
+pub(super) fn cache(reader: &Reader<'_>) -> Result<Cache, ProfileError> {
+    let fields = reader.fields("cache")?;
+    let at = fields
+        .get("path")
+        .ok_or_else(|| reader.wrong("an object with `path`"))?;
+    let why = fields.get("why").map(|why| why.text()).transpose()?;
+    let from = fields.get("from").map(|from| from.text()).transpose()?;
+    Ok(Cache {
+        at: Entry {
+            text: at.text()?.to_owned(),
+            optional: true,
+            origin: reader.origin(why.map(str::to_owned)),
+        },
+        from: from.map(str::to_owned),
     })
 }
 

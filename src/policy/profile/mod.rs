@@ -102,6 +102,15 @@ pub struct Mount {
     pub mounted: Mounted,
 }
 
+/// A package cache of the host, shown below a private layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    /// Where tools inside look for it.
+    pub at: Entry,
+    /// Where the host has it; the same place if nothing.
+    pub from: Option<String>,
+}
+
 /// A variable that a profile sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetVariable {
@@ -141,6 +150,9 @@ pub struct Profile {
     /// Each as `name=address:port`.
     pub services: Vec<Entry>,
     pub mounts: Vec<Mount>,
+    pub caches: Vec<Cache>,
+    /// Bytes of memory for what is written to all caches.
+    pub caches_size: Option<u64>,
     pub scratch: Vec<Scratch>,
     /// Bytes of a scratch folder that names no size.
     pub scratch_size: Option<u64>,
@@ -192,6 +204,8 @@ impl Profile {
             set_vars: join(base.set_vars, self.set_vars),
             services: join(base.services, self.services),
             mounts: join(base.mounts, self.mounts),
+            caches: join(base.caches, self.caches),
+            caches_size: self.caches_size.or(base.caches_size),
             scratch: join(base.scratch, self.scratch),
             scratch_size: self.scratch_size.or(base.scratch_size),
             protected: join(base.protected, self.protected),

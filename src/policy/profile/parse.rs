@@ -1,7 +1,7 @@
 //! Bytes of one profile file to the profile as written.
 
 use super::keys::{Keys, Known};
-use super::listed::{mount, scratch, services, set_vars};
+use super::listed::{cache, mount, scratch, services, set_vars};
 use super::reader::Reader;
 use super::strict::value;
 use super::{Grant, Guarded, Profile, ProfileError, Shape, Sockets, WorkdirAccess};
@@ -136,6 +136,8 @@ fn take(name: &str, reader: &Reader<'_>, parsed: &mut Parsed) -> Result<(), Prof
         "pinfold.scratch" => profile.scratch = reader.list()?.iter().map(scratch).collect::<Result<_, _>>()?,
         "pinfold.scratch_size" => profile.scratch_size = Some(reader.bytes()?),
         "pinfold.mounts" => profile.mounts = reader.list()?.iter().map(mount).collect::<Result<_, _>>()?,
+        "pinfold.caches" => profile.caches = reader.list()?.iter().map(cache).collect::<Result<_, _>>()?,
+        "pinfold.caches_size" => profile.caches_size = Some(reader.bytes()?),
         "pinfold.protected" => profile.protected = reader.list()?.iter().map(guarded).collect::<Result<_, _>>()?,
         "pinfold.git.programs" => profile.git_programs = reader.entries("name")?,
         "pinfold.git.common_writable" => profile.common_writable = reader.entries("path")?,

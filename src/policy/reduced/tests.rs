@@ -147,3 +147,19 @@ fn an_older_landlock_keeps_less() {
     assert_eq!(promises(5), [Promise::Processes, Promise::Processes]);
     assert_eq!(promises(2), [Promise::Files, Promise::Processes, Promise::Processes]);
 }
+
+#[test]
+fn a_cache_can_be_read_at_its_own_place_and_tools_begin_with_one_of_their_own() {
+    let host = host().file("/home/ann/.npm/_cacache/x", "");
+    let request = Request {
+        root: Some("/home/ann/p".into()),
+        workdir: "/home/ann/p".into(),
+        ..Request::default()
+    };
+    let policy = resolve(&load("default", &[], &LiveHost::new()).unwrap(), &request, &host).unwrap();
+    let Reduced { policy, furniture } = reduce(&policy, &at("/state/rooms/r"), &host).unwrap();
+    assert_eq!(access(&policy, "/home/ann/.npm/_cacache/x"), Some(Access::Read));
+    let own = at("/state/rooms/r/home/ann/.npm/_cacache");
+    assert!(furniture.contains(&Furniture::Folder(own.clone())), "{furniture:?}");
+    assert_eq!(access(&policy, &own.to_string()), Some(Access::ReadWrite));
+}

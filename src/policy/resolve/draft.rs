@@ -180,7 +180,9 @@ impl Draft {
             match same_tree {
                 _ if bind.kind == FileKind::Socket => kept.push(bind.clone()),
                 Some(outer) if outer.access == bind.access => {}
-                Some(outer) if outer.access == Access::ReadWrite && !writable_below() => {
+                Some(outer)
+                    if bind.access == Access::Read && outer.access == Access::ReadWrite && !writable_below() =>
+                {
                     narrowed.push((bind.target.clone(), bind.kind, bind.origin.clone()));
                 }
                 _ => kept.push(bind.clone()),

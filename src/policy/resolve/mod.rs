@@ -81,6 +81,7 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
         root: root.map(|(root, _)| root),
         workdir,
         room: None,
+        layer_size: profile.caches_size.unwrap_or(places::SCRATCH),
         binds: draft.binds,
         links: draft.links,
         made: draft.made,
@@ -95,6 +96,15 @@ pub fn resolve(profile: &Profile, request: &Request, host: &dyn Host) -> Result<
     })
 }
 
+/// The promises that were given up by name, each once.
+fn weakened(profile: &Profile, request: &Request) -> Vec<Promise> {
+    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
+    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
+    weakened.sort();
+    weakened.dedup();
+    weakened
+}
+
 /// Whether the request's root may be a workspace, before anything else of a launch is known.
 pub fn check_workspace(request: &Request, host: &dyn Host) -> Result<(), ResolveError> {
     let breadth = Breadth::new(request, &Variables::new(request, host), host)?;
@@ -102,15 +112,6 @@ pub fn check_workspace(request: &Request, host: &dyn Host) -> Result<(), Resolve
         Some(root) => root::check_root(root, &breadth, host).map(drop),
         None => Ok(()),
     }
-}
-
-/// The promises that the launch may go without, by the profile or the request.
-fn weakened(profile: &Profile, request: &Request) -> Vec<Promise> {
-    let written = profile.allow_missing.iter().map(|(promise, _)| *promise);
-    let mut weakened: Vec<Promise> = request.allow_missing.iter().copied().chain(written).collect();
-    weakened.sort();
-    weakened.dedup();
-    weakened
 }
 
 /// The checked root and what is given of it; nothing when the profile or the request has none.

@@ -3,9 +3,9 @@
 use super::ResolveError;
 use super::places::Places;
 use crate::base::AbsPath;
-use crate::policy::frozen::{Access, Bind, Content, FileKind, Made};
+use crate::policy::frozen::{Access, Bind, Content, FileKind, Made, Topic};
 use crate::policy::host::HostKind;
-use crate::policy::profile::{Entry, Mount, Mounted, Scratch};
+use crate::policy::profile::{Cache, Entry, Mount, Mounted, Scratch};
 use std::path::PathBuf;
 
 impl Places<'_> {
@@ -27,6 +27,40 @@ impl Places<'_> {
             at,
             content,
             origin: scratch.at.origin.clone(),
+        });
+        Ok(())
+    }
+
+    /// A cache that the host does not have is none: tools make one of their own in the private home.
+    pub(super) fn cache(&mut self, cache: &Cache) -> Result<(), ResolveError> {
+        let origin = &cache.at.origin;
+        let written = match self
+            .variables
+            .expand(cache.from.as_ref().unwrap_or(&cache.at.text), origin)
+        {
+            Err(ResolveError::NoHome) => return Ok(()),
+            written => written?,
+        };
+        let Ok(from) = self.walk(&written, origin) else {
+            self.draft
+                .note(Topic::LeftOut, written.display(), "cannot be looked at", origin);
+            return Ok(());
+        };
+        if from.kind != Some(HostKind::Dir) {
+            return Ok(());
+        }
+        // A cache that lies where nothing may be shown from is left out, rather than nothing run.
+        if let Some(reason) = self.breadth.refusal(&from.path, Access::Layered) {
+            self.draft.note(Topic::LeftOut, &from.path, &reason, origin);
+            return Ok(());
+        }
+        let at = self.place(&cache.at)?;
+        self.draft.binds.push(Bind {
+            source: from.path,
+            target: at,
+            access: Access::Layered,
+            kind: FileKind::Dir,
+            origin: origin.clone(),
         });
         Ok(())
     }

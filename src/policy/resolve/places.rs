@@ -13,8 +13,8 @@ use crate::policy::walk::{Walked, walk};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Bytes of a scratch folder when no profile names a size.
-const SCRATCH: u64 = 1 << 30;
+/// Bytes of a private folder, or of what is written over caches, when no profile names a size.
+pub(super) const SCRATCH: u64 = 1 << 30;
 
 /// What an absent path means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,9 @@ impl Places<'_> {
         }
         for mount in &profile.mounts {
             self.mount(mount)?;
+        }
+        for cache in &profile.caches {
+            self.cache(cache)?;
         }
         for entry in &profile.system {
             match self.entry(entry, Access::Read, Shape::Any, Absence::Silent) {
@@ -249,7 +252,10 @@ impl Places<'_> {
     }
 
     fn sockets(&mut self, which: Sockets, entry: &Entry) -> Result<(), ResolveError> {
-        let path = self.variables.expand(&entry.text, &entry.origin)?;
+        let path = match self.variables.expand(&entry.text, &entry.origin) {
+            Err(ResolveError::Variable { .. } | ResolveError::NoHome) if entry.optional => return Ok(()),
+            path => path?,
+        };
         let walked = self.walk(&path, &entry.origin)?;
         let shape = |found, wanted| {
             let path = walked.path.as_path().to_owned();

@@ -8,6 +8,7 @@ use crate::policy::{Question, explain, load, why};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+mod caches;
 mod grants;
 mod launch;
 mod patterns;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(super) struct Variables(BTreeMap<String, PathBuf>);
 
 impl Variables {
-    /// The home and XDG folders of the host, `$TMPDIR`, `$WORKDIR` (the workspace root) and what the request gives.
+    /// The home, XDG and tools' folders of the host, its SSH agent's socket, `$TMPDIR`, `$WORKDIR` (the workspace root) and what the request gives.
     pub fn new(request: &Request, host: &dyn Host) -> Variables {
         let environment = host.environment();
         // XDG says that a relative value is to be ignored.
@@ -29,6 +29,8 @@ impl Variables {
                 ("XDG_DATA_HOME", ".local/share"),
                 ("XDG_STATE_HOME", ".local/state"),
                 ("XDG_CACHE_HOME", ".cache"),
+                ("CARGO_HOME", ".cargo"),
+                ("GOPATH", "go"),
             ] {
                 values.insert(name.to_owned(), found(name).unwrap_or_else(|| home.join(default)));
             }
@@ -39,8 +41,8 @@ impl Variables {
             found("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp")),
         );
         values.insert("UID".to_owned(), PathBuf::from(host.uid().to_string()));
-        if let Some(runtime) = found("XDG_RUNTIME_DIR") {
-            values.insert("XDG_RUNTIME_DIR".to_owned(), runtime);
+        for name in ["XDG_RUNTIME_DIR", "SSH_AUTH_SOCK"] {
+            values.extend(found(name).map(|value| (name.to_owned(), value)));
         }
         if let Some(root) = &request.root {
             values.insert("WORKDIR".to_owned(), root.clone());

@@ -153,7 +153,7 @@ fn grants(policy: &Policy) -> Vec<(&Path, BitFlags<AccessFs>)> {
             (FileKind::Socket, _) => all | resolve_unix(),
             (_, Access::List) => AccessFs::ReadDir.into(),
             (_, Access::Read) => read,
-            (_, Access::ReadWrite) => all,
+            (_, Access::Layered | Access::ReadWrite) => all,
         };
         rules.push((bind.target.as_path(), rights));
     }

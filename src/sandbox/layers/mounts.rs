@@ -3,6 +3,7 @@
 //! Every source is opened and cloned first, in the host's view and following no link, so that nothing mounted later
 //! can stand in its way. Then the new root is put together, and the old one goes.
 
+mod overlays;
 mod queues;
 
 use crate::base::AbsPath;
@@ -55,7 +56,7 @@ pub fn apply(ops: &[Op], files: &BTreeMap<AbsPath, Vec<u8>>) -> Step<()> {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     nix::mount::mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(at(0))?;
     let host = nix::fcntl::open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(at(0))?;
-    let mut sources = BTreeMap::new();
+    let mut sources = overlays::sources(ops, &host)?;
     for (index, op) in ops.iter().enumerate() {
         if let Some(tree) = source(op, &host).map_err(at(index))? {
             sources.insert(index, tree);
@@ -169,6 +170,10 @@ impl View {
             Op::Bind { target, kind, .. } => {
                 let place = self.place(target, *kind == FileKind::Dir)?;
                 self.attach(first(source)?, place, target)
+            }
+            Op::Layer { at, .. } => {
+                let place = self.place(at, true)?;
+                self.attach(first(source)?, place, at)
             }
             Op::Pin { at, .. } | Op::Protect { at, .. } => {
                 let place = mount::open_beneath(&self.root, at.below_root())?;
@@ -335,7 +340,7 @@ impl View {
         let (folder, name) = self.beside(at)?;
         if folder.is_own {
             let made = if is_folder {
-                nix::sys::stat::mkdirat(&folder.place, name.as_c_str(), Mode::from_bits_truncate(0o755)).map(|()| None)
+                nix::sys::stat::mkdirat(&folder.place, name.as_c_str(), folder_mode(at)).map(|()| None)
             } else {
                 create(&folder.place, &name).map(Some)
             };
@@ -347,6 +352,12 @@ impl View {
         }
         mount::open_beneath(&folder.place, name.as_c_str())
     }
+}
+
+/// As the host's folder there: gpg uses no socket in one that others could enter.
+fn folder_mode(at: &AbsPath) -> Mode {
+    let host = nix::sys::stat::lstat(at.as_path()).map_or(0o755, |stat| stat.st_mode);
+    Mode::from_bits_truncate(host & 0o755 | 0o700)
 }
 
 /// A new empty file.

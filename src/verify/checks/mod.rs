@@ -28,6 +28,8 @@ pub enum Moment {
     Running,
 }
 
+pub use mounts::unlayered;
+
 /// What a check is: pure, and complete in itself.
 pub type Check = fn(&Facts, &Subject, Moment) -> Vec<Finding>;
 

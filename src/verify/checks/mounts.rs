@@ -2,6 +2,7 @@
 //! with set-user-id or devices. Its /proc shows its own processes, and nobody stands on a mount outside.
 
 use super::{Moment, each_thread, finding, shared};
+use crate::base::AbsPath;
 use crate::verify::Finding;
 use crate::verify::facts::Facts;
 use crate::verify::proc::mountinfo::Mount;
@@ -38,6 +39,19 @@ pub fn check(facts: &Facts, subject: &Subject, _: Moment) -> Vec<Finding> {
         outside.then(|| "its root or working folder is outside the sandbox".into())
     }));
     findings
+}
+
+/// Where a layer should be and an empty folder in memory is: no finding, but less than was asked for.
+pub fn unlayered(facts: &Facts, subject: &Subject) -> Vec<AbsPath> {
+    let Some(shared) = &facts.shared else {
+        return Vec::new();
+    };
+    let layers = subject.mounts.iter().filter(|rule| rule.kind == MountKind::Layer);
+    let is_empty = |rule: &&MountRule| {
+        let mut mounts = shared.mounts.iter();
+        mounts.any(|mount| mount.target == rule.target.as_path() && mount.kind == b"tmpfs")
+    };
+    layers.filter(is_empty).map(|rule| rule.target.clone()).collect()
 }
 
 /// The expectation itself must be of the promised shape.
@@ -119,8 +133,16 @@ impl<'a> Places<'a> {
 
 fn against(mount: &Mount, rule: &MountRule) -> Vec<&'static str> {
     let mut problems = Vec::new();
-    if file_system(rule.kind).is_some_and(|kind| kind.as_bytes() != mount.kind) {
+    let kinds = file_systems(rule.kind);
+    if !kinds.is_empty() && !kinds.iter().any(|kind| kind.as_bytes() == mount.kind) {
         problems.push("is not the kind of file system that it should be");
+    }
+    // One with privileges could keep its layers anywhere; a private one notes what it hides without them.
+    if rule.kind == MountKind::Layer
+        && mount.kind == b"overlay"
+        && !mount.super_options.iter().any(|o| o == b"userxattr")
+    {
+        problems.push("is not a private layer");
     }
     if rule.writing == Writing::ReadOnly && !mount.is_read_only() {
         problems.push("can be written to");
@@ -134,13 +156,14 @@ fn against(mount: &Mount, rule: &MountRule) -> Vec<&'static str> {
     problems
 }
 
-/// The type in mountinfo, where the kind decides it.
-fn file_system(kind: MountKind) -> Option<&'static str> {
+/// The types in mountinfo that a kind may have; none where it may be any.
+fn file_systems(kind: MountKind) -> &'static [&'static str] {
     match kind {
-        MountKind::Bind | MountKind::Device => None,
-        MountKind::Memory => Some("tmpfs"),
-        MountKind::Proc => Some("proc"),
-        MountKind::Terminals => Some("devpts"),
-        MountKind::Queues => Some("mqueue"),
+        MountKind::Bind | MountKind::Device => &[],
+        MountKind::Memory => &["tmpfs"],
+        MountKind::Layer => &["overlay", "tmpfs"],
+        MountKind::Proc => &["proc"],
+        MountKind::Terminals => &["devpts"],
+        MountKind::Queues => &["mqueue"],
     }
 }

@@ -14,6 +14,7 @@ use crate::verify::subject::{
 use crate::verify::{Finding, Role};
 use procfs::FromRead as _;
 
+mod layers;
 mod network;
 mod process;
 

@@ -150,6 +150,10 @@ fn examples(kind: &str) -> (Value, Value) {
             json!([{"path": "b", "absent": "allowed"}]),
         ),
         "promises" => (json!(["P5", "network"]), json!(["P8"])),
+        "cache_list" => (
+            json!([{"path": "/x", "from": "/y", "why": "w"}]),
+            json!([{"from": "/y"}]),
+        ),
         "scratch_list" => (
             json!([{"at": "/x", "size": "1G", "shared": true}]),
             json!([{"size": 1}]),

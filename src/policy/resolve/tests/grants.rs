@@ -249,3 +249,17 @@ fn private_places_are_not_granted_from_the_host() {
     let policy = with(&host, r#"{"filesystem": {"allow": ["$TMPDIR"]}}"#).unwrap();
     assert!(bind(&policy, "/tmp").is_none());
 }
+
+#[test]
+fn the_ssh_agents_socket_is_granted_by_its_variable_and_missed_in_silence_only_where_that_was_written() {
+    let optional = r#"{"filesystem": {"unix_socket": [{"path": "$SSH_AUTH_SOCK", "optional": true}]}}"#;
+    let needed = r#"{"filesystem": {"unix_socket": ["$SSH_AUTH_SOCK"]}}"#;
+    let host = MemoryHost::debian().socket("/run/user/1000/agent");
+    let agent = host.clone().env("SSH_AUTH_SOCK", "/run/user/1000/agent");
+    for text in [optional, needed] {
+        let policy = with(&agent, text).unwrap();
+        assert_eq!(bind(&policy, "/run/user/1000/agent").unwrap().kind, FileKind::Socket);
+    }
+    assert!(bind(&with(&host, optional).unwrap(), "/run/user/1000/agent").is_none());
+    assert!(matches!(with(&host, needed), Err(ResolveError::Variable { .. })));
+}
