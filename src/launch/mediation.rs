@@ -27,12 +27,15 @@ pub enum MediationError {
     Publish { port: Port, source: io::Error },
     #[error("the sandbox's traffic cannot be served ({0})")]
     Thread(io::Error),
+    #[error(transparent)]
+    Undecidable(#[from] mediate::Undecidable),
 }
 
 impl Explain for MediationError {
     fn kind(&self) -> Kind {
         match self {
             MediationError::Publish { .. } => Kind::Conflict,
+            MediationError::Undecidable(error) => error.kind(),
             _ => Kind::Startup,
         }
     }
@@ -44,6 +47,7 @@ impl Explain for MediationError {
             MediationError::Publish { .. } => {
                 Some("another program has it: end that one, or choose another --listen-port".into())
             }
+            MediationError::Undecidable(error) => error.hint(),
             _ => None,
         }
     }
@@ -100,6 +104,7 @@ impl Mediation {
             self.routes.push(Route { listener, target });
         }
         if let Some((listener, diag)) = jailed.mediation.take() {
+            mediate::try_on(jailed.facts.command)?;
             let sockets = policy.binds.iter().filter(|bind| bind.kind == FileKind::Socket);
             let granted = sockets.map(|bind| bind.source.clone()).collect();
             let rules = match policy.mode() {

@@ -44,11 +44,16 @@ pub enum ReduceError {
 /// What a kernel without namespaces cannot hold, with the reason; `abi` is Landlock's.
 pub fn lost(abi: u32) -> Vec<(Promise, &'static str)> {
     let mut lost = Vec::new();
-    if abi < 3 {
-        lost.push((
+    match abi {
+        0 => lost.push((
+            Promise::Files,
+            "there is no Landlock either, without which no launch starts",
+        )),
+        1 | 2 => lost.push((
             Promise::Files,
             "this kernel's Landlock lets every file be cut short (truncate)",
-        ));
+        )),
+        _ => {}
     }
     lost.push((
         Promise::Processes,

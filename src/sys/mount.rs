@@ -1,8 +1,10 @@
 //! The descriptor-based mount interface (open_tree(2), fsopen(2), move_mount(2): Linux 5.2; mount_setattr(2): 5.12).
 
 use nix::NixPath;
-use std::ffi::CStr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use nix::errno::Errno;
+use std::ffi::{CStr, OsStr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 
 /// Attributes to set on a mount, and on all below it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -119,7 +121,31 @@ pub fn open_beneath<P: ?Sized + NixPath>(dir: impl AsFd, path: &P) -> nix::Resul
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW)
         .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_SYMLINKS);
-    openat2(dir, path, how)
+    match openat2(&dir, path, how) {
+        // Some containers refuse a call that their filter does not know.
+        Err(Errno::ENOSYS | Errno::EPERM) => path.with_nix_path(|path| step_by_step(dir.as_fd(), path.to_bytes()))?,
+        other => other,
+    }
+}
+
+/// The same without openat2: name by name, none of which may be a link.
+fn step_by_step(dir: BorrowedFd<'_>, path: &[u8]) -> nix::Result<OwnedFd> {
+    use nix::fcntl::{OFlag, openat};
+    use nix::sys::stat::{Mode, SFlag, fstat};
+    let look = OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW;
+    let mut at = openat(dir, ".", look, Mode::empty())?;
+    for name in path.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => continue,
+            b".." => return Err(Errno::EXDEV),
+            name => at = openat(&at, OsStr::from_bytes(name), look, Mode::empty())?,
+        }
+        let kind = SFlag::from_bits_truncate(fstat(&at)?.st_mode) & SFlag::S_IFMT;
+        if kind == SFlag::S_IFLNK {
+            return Err(Errno::ELOOP);
+        }
+    }
+    Ok(at)
 }
 
 fn bits(attributes: Attributes) -> u64 {

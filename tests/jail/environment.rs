@@ -1,5 +1,6 @@
 //! P7: the environment inside is an allow list, and no descriptor from outside is there.
 
+use crate::mode::by_mode;
 use crate::place::{Ended, Place, finish, program};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -70,8 +71,10 @@ fn only_allowed_variables_are_inside() {
     let outside = names(&finish(laden(place.command("env").arg("-0"))));
     assert!(UNWANTED.iter().all(|name| outside.contains(*name)));
     let inside = names(&finish(laden(&mut place.run(&["--block-net"], &["env", "-0"]))).expect(0));
-    let expected = ["EDITOR", "HOME", "LANG", "LC_ALL", "PATH"].map(str::to_owned);
-    assert_eq!(inside, BTreeSet::from(expected));
+    let mut expected = BTreeSet::from(["EDITOR", "HOME", "LANG", "LC_ALL", "PATH"].map(str::to_owned));
+    // Where there is no /tmp of its own, it is told where its place for temporary files is.
+    expected.extend(by_mode(None, Some("TMPDIR".to_owned())));
+    assert_eq!(inside, expected);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! P1: what is not granted is not there, whatever name it is called by.
 
 use crate::harness::{Attempt, Verdict, covered_by_root, is_root, skip};
+use crate::mode::{by_mode, only_in_full};
 use crate::place::{Place, finish};
 use std::os::unix::fs::symlink;
 
@@ -53,21 +54,27 @@ fn an_ungranted_file_cannot_be_looked_at_or_changed() {
     let place = Place::new();
     let key = place.secrets.join("key");
     for body in [
-        "os.stat(argv[1])",
-        "os.lstat(argv[1])",
-        "os.access(argv[1], os.F_OK) or deny('ENOENT')",
         "os.chmod(argv[1], 0o600)",
-        "os.utime(argv[1], (1, 1))",
-        "os.chown(argv[1], os.getuid(), os.getgid())",
-        "os.listxattr(argv[1])",
         "os.listdir(os.path.dirname(argv[1]))",
         "open(argv[1], 'a').write('x')",
         "open(argv[1] + '.new', 'w')",
         "os.link(argv[1], 'key')",
         "os.truncate(argv[1], 0)",
         "os.mkdir(argv[1] + '.folder')",
-        "os.statvfs(argv[1])",
         "os.rename(argv[1], argv[1] + '.away')",
+    ] {
+        place.denies(&[], &Attempt::python(body).with(&key), by_mode(GONE, READ_ONLY));
+        std::fs::write(&key, "the secret key\n").unwrap();
+    }
+    only_in_full!("what is not granted can be looked at: stat, access, times, owner, extended attributes");
+    for body in [
+        "os.stat(argv[1])",
+        "os.lstat(argv[1])",
+        "os.access(argv[1], os.F_OK) or deny('ENOENT')",
+        "os.utime(argv[1], (1, 1))",
+        "os.chown(argv[1], os.getuid(), os.getgid())",
+        "os.listxattr(argv[1])",
+        "os.statvfs(argv[1])",
     ] {
         place.denies(&[], &Attempt::python(body).with(&key), GONE);
     }
@@ -86,7 +93,11 @@ fn a_read_only_grant_can_be_read_and_not_written() {
         "open(argv[1] + '/new', 'w')",
         "os.truncate(argv[1] + '/key', 0)",
         "os.chmod(argv[1] + '/key', 0o640)",
-        "os.utime(argv[1] + '/key', (1, 1))",
+        "os.fchmod(os.open(argv[1] + '/key', os.O_RDONLY), 0o640)",
+        "os.chmod('key', 0o640, dir_fd=os.open(argv[1], os.O_PATH))",
+        "os.symlink(argv[1] + '/key', 'way'); os.chmod('way', 0o640)",
+        "os.chmod('/proc/self/fd/%d' % os.open(argv[1] + '/key', os.O_PATH), 0o640)",
+        by_mode("os.utime(argv[1] + '/key', (1, 1))", "open(argv[1] + '/key', 'w')"),
         "os.mkdir(argv[1] + '/more')",
         "os.symlink('x', argv[1] + '/symlink')",
         "os.link(argv[1] + '/key', argv[1] + '/linked')",
@@ -138,6 +149,7 @@ fn temporary_folders_inside_are_private() {
     let outside = tempfile::NamedTempFile::new_in("/tmp").unwrap();
     let read = Attempt::python("open(argv[1]).read()").with(outside.path());
     place.denies(&[], &read, GONE);
+    only_in_full!("there is no private /tmp: TMPDIR names a folder on disk, without a size");
     let name = format!("/tmp/{}", crate::place::marker());
     place.allows(&[], &Attempt::python("open(argv[1], 'w').write('x')").with(&name));
     assert!(!std::path::Path::new(&name).exists(), "{name} came out");
@@ -202,9 +214,10 @@ fn files_of_the_system_with_secrets_are_not_there() {
         return covered_by_root("only root can read these outside");
     }
     place.denies(&[], &Attempt::python("open('/etc/shadow').read()"), GONE);
-    place.denies(&[], &Attempt::python("os.stat('/root')"), GONE);
     place.denies(&[], &Attempt::python("os.listdir('/sys')"), GONE);
     place.denies(&[], &Attempt::python("os.listdir('/boot')"), GONE);
+    only_in_full!("what is not granted can be looked at: stat, access, times, owner, extended attributes");
+    place.denies(&[], &Attempt::python("os.stat('/root')"), GONE);
     place.denies(&[], &Attempt::python("os.stat('/run')"), GONE);
 }
 

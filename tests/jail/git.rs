@@ -1,5 +1,6 @@
 //! git works inside, in a repository, in an empty folder, in a linked worktree, and for a clone.
 
+use crate::mode::only_in_full;
 use crate::place::{Place, finish};
 use crate::protected::{git, repository};
 
@@ -14,6 +15,7 @@ fn inside(place: &Place, options: &[&str], script: &str) -> String {
 
 #[test]
 fn daily_work_with_a_repository() {
+    only_in_full!("a repository cannot be written where something in it is protected");
     let place = repository();
     let script = "
 echo two >> file; git add file; git commit -qm second
@@ -63,12 +65,14 @@ fn a_clone_of_a_local_repository() {
     let script =
         format!("git clone -q {source} copy; cd copy; git log --format=%s; echo y > y; git add y; git commit -qm more");
     assert_eq!(inside(&other, &["--read", source], &script), "first\n");
+    only_in_full!("a repository cannot be written where something in it is protected");
     let script = "git clone -q . copy; git -C copy log --format=%s";
     assert_eq!(inside(&place, &[], script), "first\n");
 }
 
 #[test]
 fn a_linked_worktree_can_commit() {
+    only_in_full!("a repository cannot be written where something in it is protected");
     let place = repository();
     let tree = place.path().join("tree");
     git(
@@ -95,6 +99,7 @@ fn a_linked_worktree_can_commit() {
 
 #[test]
 fn a_repository_with_worktree_settings_works() {
+    only_in_full!("a repository cannot be written where something in it is protected");
     let place = repository();
     git(&place, &["config", "extensions.worktreeConfig", "true"]);
     git(&place, &["config", "--worktree", "core.fileMode", "false"]);

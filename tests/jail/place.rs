@@ -20,7 +20,7 @@ pub fn program() -> PathBuf {
 }
 
 /// Runs a command in a process in which system calls fail.
-pub const FILTER: &str = include_str!("filter.py");
+pub const FILTER: &str = include_str!("filter.pl");
 
 /// What this run of the suite is about: `JAIL_MODE=reduced` is a machine that gives no namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,11 @@ pub fn mode() -> Mode {
         Ok("reduced") => Mode::Reduced,
         _ => Mode::Full,
     }
+}
+
+/// The rule under which no namespace can be made: clone3 is not there.
+pub fn no_namespaces() -> String {
+    format!("{}={}", nix::libc::SYS_clone3, nix::libc::ENOSYS)
 }
 
 /// What a launch needs to be told there.
@@ -97,13 +102,16 @@ impl Place {
     pub fn launcher(&self) -> Command {
         match mode() {
             Mode::Full => self.command(program()),
-            Mode::Reduced => {
-                let mut command = self.command("/usr/bin/python3");
-                let clone3 = nix::libc::SYS_clone3.to_string();
-                command.args(["-I", "-c", FILTER, &clone3, "38"]).arg(program());
-                command
-            }
+            Mode::Reduced => self.filtered(&no_namespaces()),
         }
+    }
+
+    /// The program itself, where system calls fail by these rules of `filter.pl`.
+    pub fn filtered(&self, rules: &str) -> Command {
+        let mut command = self.command("/usr/bin/perl");
+        let prctl = nix::libc::SYS_prctl.to_string();
+        command.args(["-e", FILTER, &prctl, rules]).arg(program());
+        command
     }
 
     /// `pinfold run [options] -- command`.

@@ -1,6 +1,7 @@
 //! P5 and P7: nothing outside is seen, signalled, traced or read, and the launcher's secrets are not readable inside.
 
 use crate::harness::{Attempt, Verdict, covered_by_root, is_root};
+use crate::mode::{by_mode, only_in_full};
 use crate::place::{Place, Started, eventually, finish, marker, processes_with};
 use std::process::Command;
 
@@ -21,12 +22,24 @@ fn against_the_first(place: &Place, body: &str) -> Verdict {
 #[test]
 fn a_host_process_cannot_be_signalled_or_found() {
     let place = Place::new();
+    let deny = |body: &str| {
+        let victim = sleeper();
+        let group = nix::unistd::getpgrp().to_string();
+        let attempt = Attempt::python(body).with(victim.pid().to_string()).with(group);
+        place.denies(&[], &attempt, DENIED);
+    };
     for body in [
         "os.kill(int(argv[1]), 0)",
         "os.kill(int(argv[1]), signal.SIGCONT)",
         "os.killpg(int(argv[2]), 0)",
-        "os.stat('/proc/' + argv[1])",
         "open('/proc/' + argv[1] + '/environ').read()",
+        "signal.pidfd_send_signal(os.pidfd_open(int(argv[1])), 0)",
+    ] {
+        deny(body);
+    }
+    only_in_full!("the machine's other processes can be seen in /proc");
+    for body in [
+        "os.stat('/proc/' + argv[1])",
         "open('/proc/' + argv[1] + '/cmdline').read()",
         "open('/proc/' + argv[1] + '/status').read()",
         "os.listdir('/proc/' + argv[1] + '/task')",
@@ -34,12 +47,8 @@ fn a_host_process_cannot_be_signalled_or_found() {
         "os.sched_getaffinity(int(argv[1]))",
         "os.getpriority(os.PRIO_PROCESS, int(argv[1]))",
         "os.close(os.pidfd_open(int(argv[1])))",
-        "signal.pidfd_send_signal(os.pidfd_open(int(argv[1])), 0)",
     ] {
-        let victim = sleeper();
-        let group = nix::unistd::getpgrp().to_string();
-        let attempt = Attempt::python(body).with(victim.pid().to_string()).with(group);
-        place.denies(&[], &attempt, DENIED);
+        deny(body);
     }
 }
 
@@ -143,6 +152,7 @@ fn programs_find_themselves_in_proc_at_any_depth() {
 
 #[test]
 fn the_sandbox_sees_only_its_own_processes() {
+    only_in_full!("the machine's other processes can be seen in /proc");
     let place = Place::new();
     let _outside = sleeper();
     let ended = finish(&mut place.sh(&[], "ls /proc | grep -c '^[0-9]'")).expect(0);
@@ -176,7 +186,8 @@ fn the_memory_of_a_host_process_is_not_there() {
         return covered_by_root("Yama may keep an ordinary user from another process's memory outside too");
     }
     let victim = sleeper();
-    for file in ["mem", "maps", "root", "cwd", "fd"] {
+    // The numbers of its descriptors can be listed, and none can be followed or opened.
+    for file in ["mem", "maps", "root", "cwd", by_mode("fd", "fd/0")] {
         let body = format!("os.stat('/proc/%s/{file}' % argv[1])\nos.open('/proc/%s/{file}' % argv[1], os.O_RDONLY)");
         place.denies(&[], &Attempt::python(&body).with(victim.pid().to_string()), DENIED);
     }

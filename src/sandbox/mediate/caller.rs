@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 /// Largest sockaddr (struct sockaddr_storage).
 const LARGEST: u64 = 128;
 
+/// `PATH_MAX`, and what no page is smaller than.
+const LONGEST_PATH: usize = 4096;
+const PAGE: u64 = 4096;
+
 /// A waiting thread.
 #[derive(Debug)]
 pub struct Caller {
@@ -65,6 +69,23 @@ impl Caller {
         let remote = [RemoteIoVec { base, len: length }];
         let read = process_vm_readv(Pid::from_raw(self.tid), &mut [IoSliceMut::new(&mut bytes)], &remote)?;
         if read == length { Ok(bytes) } else { Err(Errno::EFAULT) }
+    }
+
+    /// One copy of a path, which ends with a NUL byte.
+    pub fn text(&self, pointer: u64) -> Result<Vec<u8>, Errno> {
+        let mut text = Vec::new();
+        // Up to the end of each page: what lies behind the text may be no memory at all.
+        while text.len() < LONGEST_PATH {
+            let at = pointer.checked_add(text.len() as u64).ok_or(Errno::EFAULT)?;
+            let length = usize::try_from(PAGE - at % PAGE).map_err(|_| Errno::EFAULT)?;
+            let piece = self.memory(at, length.min(LONGEST_PATH - text.len()))?;
+            if let Some(end) = piece.iter().position(|byte| *byte == 0) {
+                text.extend(piece.iter().take(end));
+                return Ok(text);
+            }
+            text.extend(piece);
+        }
+        Err(Errno::ENAMETOOLONG)
     }
 
     /// Writes into its memory, where the call that it made says that the kernel would.
@@ -188,6 +209,8 @@ mod tests {
         let file = std::fs::File::open("/dev/null").unwrap();
         let (tid, pointer) = (nix::unistd::gettid().as_raw(), word.as_ptr().expose_provenance() as u64);
         let number = file.as_raw_fd();
+        let (name, much) = (c"/a/path", vec![b'x'; 5000]);
+        let [path, long] = [name.as_ptr().cast(), much.as_ptr()].map(|at: *const u8| at.expose_provenance() as u64);
         let seen = std::thread::spawn(move || {
             let caller = Caller::new(tid);
             let mut last = Last::default();
@@ -198,6 +221,9 @@ mod tests {
             assert_eq!(caller.descriptor(-1, &mut last).unwrap_err(), Errno::EBADF);
             assert_eq!(caller.address(Area { pointer, length: 129 }), Err(Errno::EINVAL));
             assert_eq!(caller.memory(8, 4), Err(Errno::EFAULT));
+            assert_eq!(caller.text(path).as_deref(), Ok(&b"/a/path"[..]));
+            assert_eq!(caller.text(long), Err(Errno::ENAMETOOLONG));
+            assert_eq!(caller.text(8), Err(Errno::EFAULT));
             caller.memory(pointer, word.len()).unwrap()
         });
         assert_eq!(seen.join().unwrap(), word);

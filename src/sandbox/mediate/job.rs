@@ -233,7 +233,7 @@ impl Judge {
     }
 
     /// Nothing inside can change its root, so that the first caller's is everybody's.
-    fn root(&self, caller: &Caller) -> Result<&OwnedFd, Errno> {
+    pub fn root(&self, caller: &Caller) -> Result<&OwnedFd, Errno> {
         if let Some(root) = self.root.get() {
             return Ok(root);
         }
@@ -301,6 +301,7 @@ impl Raw {
                 raw.flags = backlog;
                 Ok(raw)
             }
+            Request::Permissions(_) => Err(Errno::ENOSYS),
             Request::Send {
                 socket,
                 data,

@@ -151,7 +151,7 @@ fn granted_file(path: &AbsPath) -> Result<SocketFile, Errno> {
 
 /// The device number of the file system that this is on. stat's is not the file system's own everywhere (btrfs gives each
 /// subvolume one), but mountinfo's is, and that is what sock_diag compares.
-fn device_of(pinned: &OwnedFd, mountinfo: &str) -> Result<(u64, u64), Errno> {
+pub(super) fn device_of(pinned: &OwnedFd, mountinfo: &str) -> Result<(u64, u64), Errno> {
     let info = std::fs::read(format!("/proc/self/fdinfo/{}", pinned.as_raw_fd())).map_err(|_| Errno::EBADF)?;
     let id = info
         .split(|byte| *byte == b'\n')

@@ -13,8 +13,10 @@ mod detour;
 mod diag;
 mod job;
 mod known;
+mod permissions;
 mod refusals;
 pub mod request;
+mod trial;
 mod view;
 pub mod walk;
 mod writable;
@@ -24,6 +26,7 @@ pub use decision::{Listen, Net};
 pub use detour::Detour;
 pub use known::Inside;
 pub use refusals::{Refusal, Refusals, What};
+pub use trial::{Undecidable, try_on};
 pub use writable::Writable;
 
 use crate::base::AbsPath;
@@ -42,7 +45,7 @@ pub struct Rules {
     pub net: Net,
     /// Where the broker's port leads, in a network that is not the sandbox's own.
     pub detour: Option<Detour>,
-    /// Where the supervisor may make socket files for the sandbox.
+    /// Where the supervisor may make socket files and change permissions for the sandbox.
     pub writable: Writable,
     /// Sockets of the host that are granted by path.
     pub granted: Vec<AbsPath>,
@@ -106,6 +109,9 @@ impl Work for Mediator {
                 return Ok(0);
             }
             let caller = Caller::new(taken.tid);
+            if let Request::Permissions(change) = request {
+                return self.judge.change(change, &caller, last, || self.waits(taken.id));
+            }
             self.judge
                 .prepare(request, caller, last, || self.waits(taken.id))?
                 .carry_out()

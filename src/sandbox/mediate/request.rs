@@ -3,7 +3,7 @@
 use super::caller::low_int;
 use crate::sys::names::{Call, call};
 use nix::errno::Errno;
-use nix::libc;
+use nix::libc::{self, AT_FDCWD};
 use std::os::fd::RawFd;
 use std::sync::LazyLock;
 
@@ -40,6 +40,8 @@ pub enum Request {
         socket: RawFd,
         backlog: i32,
     },
+    /// chmod and its kin.
+    Permissions(Change),
     /// sendto with an address.
     Send {
         socket: RawFd,
@@ -56,6 +58,24 @@ pub enum Request {
     },
 }
 
+/// A change of a file's permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    pub of: Named,
+    pub mode: u32,
+}
+
+/// How a call names a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    Open(RawFd),
+    /// A path, from an open folder on.
+    Path {
+        folder: RawFd,
+        pointer: u64,
+    },
+}
+
 /// The numbers of the calls that a filter may trap.
 struct Numbers {
     connect: i64,
@@ -64,6 +84,9 @@ struct Numbers {
     sendto: i64,
     sendmsg: i64,
     sendmmsg: i64,
+    chmod: i64,
+    fchmod: i64,
+    fchmodat: i64,
 }
 
 static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| {
@@ -78,6 +101,9 @@ static NUMBERS: LazyLock<Numbers> = LazyLock::new(|| {
         sendto: number("sendto"),
         sendmsg: number("sendmsg"),
         sendmmsg: number("sendmmsg"),
+        chmod: number("chmod"),
+        fchmod: number("fchmod"),
+        fchmodat: number("fchmodat"),
     }
 });
 
@@ -128,8 +154,22 @@ impl Request {
                 first_of: Some(count),
             }
         } else {
-            return Err(Errno::ENOSYS);
+            Request::Permissions(Change::read(number, args).ok_or(Errno::ENOSYS)?)
         })
+    }
+}
+
+impl Change {
+    fn read(number: i64, args: [u64; 6]) -> Option<Change> {
+        let bits = |argument| u32::from_ne_bytes(low_int(argument).to_ne_bytes());
+        let by_path = |folder, pointer| Named::Path { folder, pointer };
+        let (of, mode) = match number {
+            number if number == NUMBERS.chmod => (by_path(AT_FDCWD, args[0]), args[1]),
+            number if number == NUMBERS.fchmod => (Named::Open(low_int(args[0])), args[1]),
+            number if number == NUMBERS.fchmodat => (by_path(low_int(args[0]), args[1]), args[2]),
+            _ => return None,
+        };
+        Some(Change { of, mode: bits(mode) })
     }
 }
 
@@ -216,7 +256,7 @@ fn int(bytes: &[u8], at: usize) -> Result<i32, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Area, HEADER, Parts, Request, pieces, rights};
+    use super::{Area, Change, HEADER, Named, Parts, Request, pieces, rights};
     use nix::errno::Errno;
     use nix::libc;
 
@@ -256,6 +296,13 @@ mod tests {
             })
         );
         assert_eq!(Request::read(number(libc::SYS_read), [0; 6]), Err(Errno::ENOSYS));
+        let (folder, pointer, mode) = (3, 0x1000, 0o755);
+        let of = Named::Path { folder, pointer };
+        let seen = Request::read(number(libc::SYS_fchmodat), [3 | high, 0x1000, 0o755 | high, 0, 0, 0]);
+        assert_eq!(seen, Ok(Request::Permissions(Change { of, mode })));
+        let seen = Request::read(number(libc::SYS_fchmod), [3 | high, 0o755 | high, 0, 0, 0, 0]);
+        let of = Named::Open(3);
+        assert_eq!(seen, Ok(Request::Permissions(Change { of, mode })));
         let minus = Request::read(number(libc::SYS_connect), [5, 0, u64::MAX, 0, 0, 0]);
         assert!(matches!(minus, Ok(Request::Connect { address, .. }) if address.length > 128));
     }

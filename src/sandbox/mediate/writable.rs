@@ -1,5 +1,6 @@
-//! In which folders the supervisor may make a socket file for a caller: where the policy grants writing.
+//! What the supervisor may make or change for a caller: what stands where the policy grants writing.
 
+use super::known::device_of;
 use crate::base::AbsPath;
 use nix::errno::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -9,9 +10,11 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 pub struct Writable(pub Vec<AbsPath>);
 
 impl Writable {
-    /// Refuses a folder, open by path, that is not granted for writing.
-    pub fn permit(&self, folder: &OwnedFd) -> Result<(), Errno> {
-        let link = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    /// Refuses an open file or folder that does not stand where writing is granted.
+    pub fn permit(&self, file: &OwnedFd) -> Result<(), Errno> {
+        // A path of another process's mounts may read like one that is granted here.
+        device_of(file, "/proc/self/mountinfo")?;
+        let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         let path = std::fs::read_link(link).map_err(|_| Errno::EACCES)?;
         let path = AbsPath::new(path).map_err(|_| Errno::EACCES)?;
         match self.0.iter().any(|granted| path.is_within(granted)) {

@@ -21,7 +21,12 @@ pub enum Trap {
     /// Sends that have or may have an address: sendto where it has one, sendmsg and sendmmsg always, since theirs is
     /// behind a pointer that a filter cannot read.
     Sends,
+    /// chmod and its kin, which Landlock does not see.
+    Permissions,
 }
+
+/// Everything that can be.
+const ALL: [Trap; 5] = [Trap::Connect, Trap::Bind, Trap::Listen, Trap::Sends, Trap::Permissions];
 
 /// What is trapped. In a network namespace of its own not bind: where a socket file can be made is decided
 /// by the mounts and Landlock, and every other address is the sandbox's own. `landlock` is the kernel's ABI, 0 if it has
@@ -29,8 +34,8 @@ pub enum Trap {
 pub fn traps(mode: Mode, datagrams: Datagrams, closed: &[Port], landlock: u32) -> &'static [Trap] {
     match datagrams {
         // On the machine's own network every address is somebody's.
-        Datagrams::Mediated if mode == Mode::Reduced => &[Trap::Connect, Trap::Bind, Trap::Listen, Trap::Sends],
-        Datagrams::Refused if mode == Mode::Reduced => &[Trap::Connect, Trap::Bind, Trap::Listen],
+        Datagrams::Mediated if mode == Mode::Reduced => &ALL,
+        Datagrams::Refused if mode == Mode::Reduced => &[Trap::Connect, Trap::Bind, Trap::Listen, Trap::Permissions],
         Datagrams::Mediated => &[Trap::Connect, Trap::Sends],
         // A filter cannot tell a connect to a port from one to a socket file.
         Datagrams::Refused if !closed.is_empty() => &[Trap::Connect],
@@ -45,6 +50,11 @@ pub(super) fn calls(traps: &[Trap]) -> Vec<(u32, Handed)> {
         Trap::Connect => &[("connect", Handed::Always)][..],
         Trap::Bind => &[("bind", Handed::Always)],
         Trap::Listen => &[("listen", Handed::Always)],
+        Trap::Permissions => &[
+            ("chmod", Handed::Always),
+            ("fchmod", Handed::Always),
+            ("fchmodat", Handed::Always),
+        ],
         Trap::Sends => &[
             ("sendmsg", Handed::Always),
             ("sendmmsg", Handed::Always),
@@ -52,10 +62,13 @@ pub(super) fn calls(traps: &[Trap]) -> Vec<(u32, Handed)> {
         ],
     });
     let number = |name| match call(name) {
-        Some(Call::Number(number)) => u32::try_from(number).unwrap_or(u32::MAX),
-        _ => u32::MAX,
+        Some(Call::Number(number)) => u32::try_from(number).ok(),
+        // One that this architecture never had cannot be made.
+        _ => None,
     };
-    calls.map(|(name, handed)| (number(name), *handed)).collect()
+    calls
+        .filter_map(|(name, handed)| Some((number(name)?, *handed)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -93,15 +106,16 @@ mod tests {
     fn on_the_machines_own_network_bind_and_listen_are_decided_too_whatever_landlock_knows() {
         for abi in [0, 9] {
             let quiet = traps(Mode::Reduced, Datagrams::Refused, &[], abi);
-            assert_eq!(quiet, [Trap::Connect, Trap::Bind, Trap::Listen]);
+            assert_eq!(quiet, [Trap::Connect, Trap::Bind, Trap::Listen, Trap::Permissions]);
             let sends = traps(Mode::Reduced, Datagrams::Mediated, &[], abi);
-            assert_eq!(sends, [Trap::Connect, Trap::Bind, Trap::Listen, Trap::Sends]);
+            assert_eq!(sends, super::ALL);
         }
     }
 
     #[test]
     fn every_trapped_call_has_a_number_here() {
-        let all = calls(&[Trap::Connect, Trap::Bind, Trap::Listen, Trap::Sends]);
-        assert!(all.len() == 6 && all.iter().all(|(number, _)| *number != u32::MAX));
+        // aarch64 has no chmod.
+        let expected = if cfg!(target_arch = "x86_64") { 9 } else { 8 };
+        assert_eq!(calls(&super::ALL).len(), expected);
     }
 }
