@@ -239,6 +239,9 @@ pub struct Doctor {
     /// The profile to try the escapes under
     #[arg(long, default_value = "opencode-server", value_name = "NAME|FILE")]
     pub profile: OsString,
+    /// Try them under every profile, one after the other, and show what does not hold
+    #[arg(long, conflicts_with = "profile")]
+    pub every_profile: bool,
     #[command(flatten)]
     pub output: Output,
 }

@@ -3,14 +3,19 @@
 use super::Outcome;
 use super::args::Doctor;
 use super::output::{say, say_json};
+use super::profile::names;
 use crate::base::text::visible;
 use crate::launch::Setting;
 use crate::launch::doctor::{Diagnosis, LayerRow, ProbeRow, PromiseRow, Reduced, State, examine};
 use crate::verify::probe::{self, Tried, Verdict};
+use std::ffi::OsStr;
 use std::process::ExitCode;
 
 /// Exit 0 only if every layer is there and every attempt with a control was denied.
 pub fn run(args: &Doctor) -> Outcome {
+    if args.every_profile {
+        return every(args.output.json);
+    }
     let diagnosis = examine(&args.profile, Setting::find()?)?;
     if args.output.json {
         say_json(&diagnosis);
@@ -22,6 +27,56 @@ pub fn run(args: &Doctor) -> Outcome {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// The same under every profile, a line each and what does not hold below it.
+fn every(as_json: bool) -> Outcome {
+    let mut all = Vec::new();
+    for (name, _) in names(&Setting::find()?) {
+        let diagnosis = examine(OsStr::new(&name), Setting::find()?)?;
+        if !as_json {
+            say(format!(
+                "{:18} {}, in {} ms",
+                visible(&name),
+                summary(&diagnosis),
+                diagnosis.took_ms
+            ));
+            wrong(&diagnosis).iter().for_each(say);
+        }
+        all.push(diagnosis);
+    }
+    if as_json {
+        say_json(&all);
+    }
+    let holds = all.iter().all(|diagnosis| diagnosis.ok);
+    Ok(ExitCode::from(u8::from(!holds)))
+}
+
+/// What does not hold.
+fn wrong(diagnosis: &Diagnosis) -> Vec<String> {
+    let mut lines = Vec::new();
+    let layers = diagnosis.layers.iter().filter(|row| row.state != State::Enforced);
+    lines.extend(layers.flat_map(layer));
+    lines.extend(
+        diagnosis
+            .profile
+            .problem
+            .as_ref()
+            .map(|problem| format!("  {}", visible(problem))),
+    );
+    lines.extend(diagnosis.promises.iter().filter(|row| !row.ok).map(promise));
+    let escaped = diagnosis
+        .probes
+        .iter()
+        .filter(|row| matches!(row.verdict, Verdict::Escaped | Verdict::Unproven));
+    lines.extend(escaped.map(attempt));
+    lines.extend(
+        diagnosis
+            .problem
+            .as_ref()
+            .map(|problem| format!("  {}", visible(problem))),
+    );
+    lines
 }
 
 fn text(diagnosis: &Diagnosis) -> Vec<String> {

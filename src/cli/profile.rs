@@ -79,7 +79,7 @@ fn list(setting: &Setting, as_json: bool) {
 }
 
 /// Every name with its file: a person's own profile goes before a shipped one of the same name.
-fn names(setting: &Setting) -> BTreeMap<String, String> {
+pub fn names(setting: &Setting) -> BTreeMap<String, String> {
     let shipped = shipped_names().into_iter();
     let mut names: BTreeMap<String, String> = shipped
         .map(|name| (name.to_owned(), format!("shipped:{name}")))

@@ -8,7 +8,7 @@ mod glob;
 mod host;
 mod live;
 #[cfg(test)]
-mod memory;
+pub(crate) mod memory;
 pub mod net;
 mod outside;
 pub mod profile;

@@ -19,6 +19,22 @@ pub fn landlock_abi() -> nix::Result<u32> {
     u32::try_from(abi).map_err(|_| Errno::EINVAL)
 }
 
+/// The same with LANDLOCK_CREATE_RULESET_ERRATA (Linux 6.15): which known flaws of older kernels are mended, a bit each.
+/// `EINVAL`: the kernel does not tell.
+pub fn landlock_errata() -> nix::Result<u32> {
+    const ERRATA: u32 = 2;
+    // SAFETY: with this flag the kernel wants a null pointer and no size.
+    let bits = super::check(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            ERRATA,
+        )
+    })?;
+    u32::try_from(bits).map_err(|_| Errno::EINVAL)
+}
+
 /// Whether a filter may return this action (seccomp(2), SECCOMP_GET_ACTION_AVAIL).
 fn seccomp_action(action: u32) -> nix::Result<()> {
     const GET_ACTION_AVAIL: u32 = 2;

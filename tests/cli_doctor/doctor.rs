@@ -93,6 +93,33 @@ fn the_doctor_says_what_the_kernel_gave_and_every_escape_with_a_control_is_denie
 }
 
 #[test]
+fn every_profile_is_tried_and_holds() {
+    for user in users() {
+        let place = Place::new(user);
+        if !can_hold(&place) {
+            return;
+        }
+        let listed = place.run(&["profile", "list", "--json"]).json();
+        let said = place.run(&["doctor", "--every-profile", "--json"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let all = said.json();
+        let names = |rows: &Value, of: fn(&Value) -> &Value| -> Vec<String> {
+            let rows = rows.as_array().unwrap().iter();
+            rows.map(|row| of(row).as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(
+            names(&all, |row| &row["profile"]["name"]),
+            names(&listed, |row| &row["name"])
+        );
+        for diagnosis in all.as_array().unwrap() {
+            assert!(diagnosis["probes"].as_array().unwrap().len() > 40, "{diagnosis:#}");
+        }
+        let both = place.run(&["doctor", "--every-profile", "--profile", "default"]);
+        assert_eq!(both.code, Some(2), "{both:?}");
+    }
+}
+
+#[test]
 fn a_profile_that_grants_the_secret_turns_the_doctor_red() {
     for user in users() {
         let place = Place::new(user);

@@ -19,6 +19,21 @@ pub struct KernelRow {
     pub note: &'static str,
 }
 
+/// The flaws of Landlock that this kernel has mended, by their numbers (Documentation/userspace-api/landlock.rst).
+fn mended(errata: Result<u32, Errno>) -> String {
+    match errata {
+        Err(_) => "which of its flaws are mended is not told before Linux 6.15".into(),
+        Ok(0) => "no flaw mended".into(),
+        Ok(bits) => {
+            let numbers: Vec<String> = (0..32)
+                .filter(|bit| bits & (1 << bit) != 0)
+                .map(|bit| (bit + 1).to_string())
+                .collect();
+            format!("flaws mended: {}", numbers.join(", "))
+        }
+    }
+}
+
 /// Asks for everything. Nothing is changed.
 pub fn rows() -> Vec<KernelRow> {
     let abi = support::landlock_abi();
@@ -34,7 +49,9 @@ pub fn rows() -> Vec<KernelRow> {
         },
     );
     let landlock = KernelRow {
-        detail: abi.map_or(landlock.detail, |abi| format!("ABI {abi}")),
+        detail: abi.map_or(landlock.detail, |abi| {
+            format!("ABI {abi}, {}", mended(support::landlock_errata()))
+        }),
         ..landlock
     };
     let mut rows = vec![
@@ -109,6 +126,13 @@ fn row(name: &'static str, needed: bool, answer: nix::Result<()>, note: &'static
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mended_flaws_have_their_numbers() {
+        assert_eq!(mended(Ok(0)), "no flaw mended");
+        assert_eq!(mended(Ok(0b1101)), "flaws mended: 1, 3, 4");
+        assert!(mended(Err(Errno::EINVAL)).contains("6.15"));
+    }
 
     #[test]
     fn an_answer_of_the_kernel_is_a_row() {

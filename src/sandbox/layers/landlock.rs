@@ -186,3 +186,88 @@ pub fn read_canary(canary: &AbsPath) -> i32 {
         Err(error) => error.raw_os_error().unwrap_or(Errno::EIO as i32),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::AbsPath;
+    use crate::policy::memory::MemoryHost;
+    use crate::policy::{Request, load, resolve};
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum May {
+        Nothing,
+        Read,
+        Write,
+    }
+
+    /// What the mounts let be done: the innermost one decides.
+    fn by_mounts(policy: &Policy, path: &AbsPath) -> May {
+        let binds = policy.binds.iter().map(|bind| match bind.access {
+            Access::List | Access::Read => (&bind.target, May::Read),
+            Access::Layered | Access::ReadWrite => (&bind.target, May::Write),
+        });
+        let made = policy.made.iter().map(|made| match made.content {
+            Content::Scratch { .. } => (&made.at, May::Write),
+            Content::Sealed | Content::File(_) => (&made.at, May::Read),
+        });
+        let over = binds.chain(made).filter(|(at, _)| path.is_within(at));
+        over.max_by_key(|(at, _)| at.as_path().components().count())
+            .map_or(May::Nothing, |(_, may)| may)
+    }
+
+    /// What Landlock lets be done: the rights on the way down add up.
+    fn by_landlock(policy: &Policy, path: &AbsPath) -> May {
+        let rules = grants(policy).into_iter();
+        let rights = rules
+            .filter(|(at, _)| path.as_path().starts_with(at))
+            .fold(BitFlags::EMPTY, |all, (_, rights)| all | rights);
+        match (
+            rights.contains(AccessFs::ReadFile),
+            rights.contains(AccessFs::WriteFile),
+        ) {
+            (_, true) => May::Write,
+            (true, false) => May::Read,
+            (false, false) => May::Nothing,
+        }
+    }
+
+    #[test]
+    fn both_walls_come_from_one_policy_and_agree() {
+        let own = r#"{"extends": "default", "filesystem": {"read": ["/data/r"], "allow": ["/data/r/inner"]}}"#;
+        let host = MemoryHost::debian()
+            .dir("/data/w/.git/hooks")
+            .dir("/data/r/inner")
+            .file("/data/own.json", own);
+        let profile = load("/data/own.json", &[], &host).unwrap();
+        let request = Request {
+            root: Some("/data/w".into()),
+            workdir: "/data/w".into(),
+            ..Request::default()
+        };
+        let policy = resolve(&profile, &request, &host).unwrap();
+        for (path, expected) in [
+            ("/data/w/file", May::Write),
+            ("/data/w/.git/index", May::Write),
+            ("/data/r/file", May::Read),
+            ("/data/r/inner/file", May::Write),
+            ("/data/own.json", May::Nothing),
+            ("/usr/bin/sh", May::Read),
+            ("/etc/shadow", May::Nothing),
+            ("/home/ann/new", May::Write),
+            ("/tmp/new", May::Write),
+        ] {
+            let at = AbsPath::new(path).unwrap();
+            assert_eq!(by_mounts(&policy, &at), expected, "mounts: {path}");
+            assert_eq!(by_landlock(&policy, &at), expected, "landlock: {path}");
+        }
+        for bind in &policy.binds {
+            let (mounts, landlock) = (by_mounts(&policy, &bind.target), by_landlock(&policy, &bind.target));
+            assert!(
+                landlock >= mounts,
+                "{}: landlock refuses what the mounts allow",
+                bind.target
+            );
+        }
+    }
+}
