@@ -61,6 +61,11 @@ pub fn show(args: &Info) -> Outcome {
 fn lines(changes: &Changes) -> Vec<String> {
     let shown = |path: &crate::base::AbsPath| visible(path.as_path());
     let mut lines = Vec::new();
+    if changes.polled {
+        lines.push(
+            "absent protected paths were looked at twenty times a second: this machine had no watches left".into(),
+        );
+    }
     for refused in &changes.refused {
         let became = match refused.aside.last() {
             Some(aside) => format!("it is now {}", shown(aside)),

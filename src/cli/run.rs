@@ -66,8 +66,13 @@ pub fn run(args: Run, begun: Instant) -> Outcome {
     }
     let exit = exit?;
     if let (true, Exit::NotExecuted(errno)) = (args.json, exit) {
+        let kind = if errno == nix::errno::Errno::ENOENT {
+            "not-found"
+        } else {
+            "not-executable"
+        };
         say_json(&serde_json::json!({
-            "ok": false, "errorKind": "not-found", "message": format!("the command cannot be run inside: {}", errno.desc()),
+            "ok": false, "errorKind": kind, "message": format!("the command cannot be run inside: {}", errno.desc()),
         }));
     }
     if let (Some(session), 1..) = (launched, exit.status()) {

@@ -24,7 +24,7 @@ pub fn missing(policy: &Policy) -> Vec<(Promise, &'static str)> {
         Mode::Reduced => {
             let mut missing = lost(landlock_abi().unwrap_or(0));
             if policy.weakened.contains(&Promise::Protected) {
-                let why = "the workspace is one grant, so that files can be made beside protected ones";
+                let why = "the workspace is one grant: what is protected in it can be changed too";
                 missing.push((Promise::Protected, why));
             }
             missing

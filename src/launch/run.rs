@@ -208,7 +208,8 @@ fn tidy(log: &AbsPath, setting: &Setting) {
     // What cannot be tidied now is tidied by a later launch.
     if is_empty {
         let _ = std::fs::remove_file(log);
-    } else if let Ok(store) = Store::open(&setting.dirs) {
+    }
+    if let Ok(store) = Store::open(&setting.dirs) {
         let records = store.list().map(|listing| listing.records).unwrap_or_default();
         let live = records.iter().filter(|record| record.lifecycle_state.is_active());
         let live: Vec<&str> = live.map(|record| record.session_name.as_str()).collect();

@@ -9,7 +9,7 @@ use crate::policy::frozen::{Appearing, Origin, Topic};
 use crate::policy::host::HostKind;
 use crate::policy::profile::{Guarded, Profile};
 use crate::policy::walk::walk;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -64,10 +64,7 @@ impl Protection<'_> {
         }
         let mut found = Vec::new();
         self.modules(folder, 0, &mut found);
-        if found.len() > MOST_MODULES {
-            let text = format!("not protected: submodules beyond the first {MOST_MODULES}");
-            self.draft.note(Topic::Differs, folder, &text, &pointer());
-        }
+        self.tell_cut(folder, "submodules", found.len(), MOST_MODULES);
         for module in found.into_iter().take(MOST_MODULES) {
             self.folder(profile, &module);
             let settings = Configuration::read(&configs(&module), None, self.host);
@@ -86,7 +83,7 @@ impl Protection<'_> {
         let read = Configuration::read(configs, home.as_deref(), self.host);
         if read.is_cut {
             let text = "not protected: configuration files beyond the deepest or the most that are followed";
-            self.draft.note(Topic::Differs, worktree, text, &pointer());
+            self.draft.note(Topic::Warning, worktree, text, &pointer());
         }
         let origin = Origin::built_in("git include.path", "git on the host takes its configuration from it");
         for path in &read.included {
@@ -123,13 +120,7 @@ impl Protection<'_> {
             return;
         };
         let Ok(walked) = walk(hooks, self.host) else { return };
-        for name in self
-            .host
-            .list(&walked.path)
-            .unwrap_or_default()
-            .into_iter()
-            .take(MOST_NAMES)
-        {
+        for name in self.names(&walked.path) {
             let is_link = walked
                 .path
                 .join(&name)
@@ -155,7 +146,9 @@ impl Protection<'_> {
         let paths = settings.iter().filter(|setting| {
             setting.key.starts_with("submodule.") && setting.key.ends_with(".path") && !setting.value.is_empty()
         });
-        for path in paths.take(MOST_MODULES) {
+        let paths: Vec<_> = paths.collect();
+        self.tell_cut(root, "checkouts of submodules", paths.len(), MOST_MODULES);
+        for path in paths.into_iter().take(MOST_MODULES) {
             let at = root.as_path().join(OsStr::from_bytes(&path.value)).join(".git");
             match walk(&at, self.host) {
                 // Made by an old git: the git folder itself.
@@ -171,7 +164,7 @@ impl Protection<'_> {
     }
 
     /// The git folders of submodules below `folder`, a few more than are looked at at most.
-    fn modules(&self, folder: &AbsPath, depth: usize, found: &mut Vec<AbsPath>) {
+    fn modules(&mut self, folder: &AbsPath, depth: usize, found: &mut Vec<AbsPath>) {
         let mut next: Vec<(AbsPath, usize)> = self
             .folders(folder, "modules")
             .into_iter()
@@ -192,19 +185,36 @@ impl Protection<'_> {
     }
 
     /// The folders in `folder/name`, as many as are looked at.
-    fn folders(&self, folder: &AbsPath, name: &str) -> Vec<AbsPath> {
+    fn folders(&mut self, folder: &AbsPath, name: &str) -> Vec<AbsPath> {
         let at = if name.is_empty() {
             Ok(folder.clone())
         } else {
             folder.join(name)
         };
         let Ok(at) = at else { return Vec::new() };
-        let is_folder = |path: &AbsPath| matches!(self.host.kind(path), Ok(HostKind::Dir));
+        let host = self.host;
+        let is_folder = |path: &AbsPath| matches!(host.kind(path), Ok(HostKind::Dir));
         if !is_folder(&at) {
             return Vec::new();
         }
-        let names = self.host.list(&at).unwrap_or_default().into_iter().take(MOST_NAMES);
+        let names = self.names(&at).into_iter();
         names.filter_map(|name| at.join(name).ok()).filter(is_folder).collect()
+    }
+
+    /// The names in a folder, not more than are looked at.
+    fn names(&mut self, folder: &AbsPath) -> Vec<OsString> {
+        let mut names = self.host.list(folder).unwrap_or_default();
+        self.tell_cut(folder, "names in it", names.len(), MOST_NAMES);
+        names.truncate(MOST_NAMES);
+        names
+    }
+
+    /// That not all of something is protected is no secret.
+    fn tell_cut(&mut self, place: &AbsPath, what: &str, found: usize, most: usize) {
+        if found > most {
+            let text = format!("not protected: {what} beyond the first {most}");
+            self.draft.note(Topic::Warning, place, &text, &pointer());
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl Protection<'_> {
                 self.hold(walked.path, kind, (reason, appearing), origin);
             }
             Err(error) => self.draft.note(
-                Topic::Differs,
+                Topic::Warning,
                 written.display(),
                 &format!("not protected: {error}"),
                 origin,
@@ -85,7 +85,7 @@ impl Protection<'_> {
         };
         if path == bind.target {
             self.draft.note(
-                Topic::Differs,
+                Topic::Warning,
                 &path,
                 "not protected: the whole of it is granted read-write",
                 origin,

@@ -32,6 +32,10 @@ const NODES: [&str; 6] = [
     "/dev/tty",
 ];
 
+/// The first Landlock ABI that decides by itself which socket files can be connected to (`RESOLVE_UNIX`, Linux 7.1): those
+/// that a rule names, and those that were made in the same domain. That is what the supervisor decides elsewhere.
+pub const RESOLVES_UNIX: u32 = 9;
+
 /// What a device may be used for.
 fn device() -> BitFlags<AccessFs> {
     AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev
@@ -90,9 +94,8 @@ pub fn rights(abi: u32) -> (Vec<String>, Vec<String>) {
 /// The right to connect to a socket file, where the kernel knows it (ABI 9): asked for elsewhere, it would make every domain
 /// look as if something were missing.
 fn resolve_unix() -> BitFlags<AccessFs> {
-    const FIRST: u32 = 9;
     match crate::sys::support::landlock_abi() {
-        Ok(abi) if abi >= FIRST => AccessFs::ResolveUnix.into(),
+        Ok(abi) if abi >= RESOLVES_UNIX => AccessFs::ResolveUnix.into(),
         _ => BitFlags::EMPTY,
     }
 }

@@ -3,12 +3,9 @@
 use super::flat::Handed;
 use crate::base::Port;
 use crate::policy::{Datagrams, Mode};
+use crate::sandbox::layers::landlock::RESOLVES_UNIX;
 use crate::sys::names::{Call, call};
 use serde::Deserialize;
-
-/// The first Landlock ABI that decides by itself which socket files can be connected to (`RESOLVE_UNIX`, Linux 7.1): those
-/// that a rule names, and those that were made in the same domain. That is what the supervisor decides elsewhere.
-const RESOLVES_UNIX: u32 = 9;
 
 /// Calls that the supervisor decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
