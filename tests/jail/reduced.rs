@@ -356,3 +356,15 @@ fn a_server_for_every_address_is_reached_on_loopback_only() {
     assert_eq!(answer, "from inside");
     assert_eq!(run.finish().expect(0).out(), "127.0.0.1\n");
 }
+
+#[test]
+fn killing_the_first_process_of_a_reduced_sandbox_leaves_nothing() {
+    let place = Place::new();
+    let word = marker();
+    let script = "setsid sleep $0 & sleep 0.2; touch up; sleep $0";
+    let run = Started::new(&mut reduced(&place, &["sh", "-c", script, &word]));
+    eventually("the command is up", || place.work.join("up").exists());
+    kill(Pid::from_raw(first(&run)), Signal::SIGKILL).unwrap();
+    run.finish().expect(125);
+    assert_eq!(processes_with(&word), Vec::<i32>::new());
+}
