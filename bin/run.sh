@@ -311,6 +311,11 @@ run_tests() {
     elif [ "$(id -u)" -eq 0 ]; then
         step "jail tests as $TEST_USER" as_ordinary_user jail "$@"
     fi
+    if has_jail_tests; then
+        # Races and crowds are about the mediator, which is the same; they take as long as all others together.
+        step 'jail tests in reduced mode' with_signals env JAIL_MODE=reduced \
+            cargo test --locked --no-fail-fast --test jail -- --skip races:: --skip crowds:: "$@"
+    fi
     if [ "$#" -eq 0 ]; then
         # Four parsers; the step above has tried each for a second.
         step 'parsers of untrusted bytes' env PINFOLD_FUZZ_SECONDS=14 cargo test --locked --test fuzz -- --test-threads=1

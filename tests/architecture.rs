@@ -162,6 +162,20 @@ fn every_promise_and_escape_names_a_test_that_exists_or_says_not_yet() {
 }
 
 #[test]
+fn every_limit_of_reduced_mode_that_a_test_ends_at_stands_in_its_document() {
+    let document = text("docs/reduced-mode.md");
+    let named: Vec<String> = sources("tests/jail")
+        .iter()
+        .flat_map(|source| data::limits(&source.raw))
+        .collect();
+    assert!(named.len() > 20, "found only {named:?}");
+    let missing = named.into_iter().filter(|limit| !document.contains(limit.as_str()));
+    holds(&missing.collect::<Vec<_>>());
+    let planted = data::limits("    only_in_full!(\"pigs do not fly\");");
+    assert!(planted == ["pigs do not fly"] && !document.contains(&planted[0]));
+}
+
+#[test]
 fn the_agent_is_pinned_to_one_version() {
     let texts: String = sources("src/agent").iter().map(|s| text(&s.path)).collect();
     holds(&data::pin(&text("bin/run.sh"), &texts));

@@ -10,6 +10,7 @@ use crate::verify::Passed;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitStatus, waitpid};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -85,7 +86,11 @@ impl Drop for Leash {
         }
         let _ = crate::sys::pidfd::signal(&self.pidfd, Signal::SIGKILL);
         // Its end is collected only when everything in its PID namespace is gone (pid_namespaces(7)).
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(self.first.get()), None);
+        let ended = waitpid(nix::unistd::Pid::from_raw(self.first.get()), None);
+        if self.mode == Mode::Reduced && !matches!(ended, Ok(WaitStatus::Exited(..))) {
+            // It could not end the others, which have come to this process since.
+            super::inside::end_all();
+        }
     }
 }
 

@@ -130,8 +130,12 @@ fn divide(inside: &Inside<'_>, group: Option<Group>) -> Result<Leash, SpawnError
     let mode = inside.policy.mode();
     let side = match mode {
         Mode::Full => crate::sys::clone::into_namespaces(super::layers::namespaces::all(), into),
-        // Containers that forbid namespaces mostly forbid clone3 as a whole.
-        Mode::Reduced => crate::sys::clone::beside(),
+        Mode::Reduced => {
+            // Whoever kills the first process leaves the others to this one.
+            nix::sys::prctl::set_child_subreaper(true).map_err(step("becoming a subreaper"))?;
+            // Containers that forbid namespaces mostly forbid clone3 as a whole.
+            crate::sys::clone::beside()
+        }
     };
     match side.map_err(|errno| failed(inside.ops, 0, errno))? {
         Side::Child => {

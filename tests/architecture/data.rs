@@ -222,3 +222,13 @@ pub fn machine_paths(path: &str, text: &str, own: &str) -> Vec<String> {
     }
     problems
 }
+
+/// The reasons with which tests end in reduced mode.
+pub fn limits(text: &str) -> Vec<String> {
+    let ends = ["only_in_full!(\"", "left_out(\""];
+    let found = ends.iter().flat_map(|end| text.split(end).skip(1));
+    found
+        .filter_map(|rest| rest.split('"').next())
+        .map(str::to_owned)
+        .collect()
+}

@@ -81,7 +81,7 @@ fn datagrams_of_ones_own_arrive_whole_with_what_goes_along() {
         "{}
 r = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); r.bind('own'); r.settimeout(5)
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind('from')
-s.sendto(b'one', 'own'); assert r.recvfrom(9) == (b'one', 'from')
+s.sendto(b'one', 'own'); data, name = r.recvfrom(9); assert data == b'one' and (name == 'from' or argv[1] == 'reduced')
 s.sendmsg([b'tw', b'o' * 1000, b'.'], [], 0, 'own'); assert r.recv(2000) == b'tw' + b'o' * 1000 + b'.'
 many(s, 'own'); assert r.recv(9) == b'x'
 read, write = os.pipe()

@@ -110,7 +110,7 @@ impl Place {
     pub fn filtered(&self, rules: &str) -> Command {
         let mut command = self.command("/usr/bin/perl");
         let prctl = nix::libc::SYS_prctl.to_string();
-        command.args(["-e", FILTER, &prctl, rules]).arg(program());
+        command.args(["-TUX", "-e", FILTER, &prctl, rules]).arg(program());
         command
     }
 

@@ -1,6 +1,6 @@
 //! Reduced mode beside full mode: these make their own machine without namespaces, whatever mode the suite runs in.
 
-use crate::harness::{Attempt, PYTHON, covered_by_root, is_root};
+use crate::harness::{Attempt, PYTHON, covered_by_root, is_root, not_in_this_kernel};
 use crate::place::{Place, Started, eventually, finish, marker, no_namespaces, processes_with};
 use crate::refusal::first;
 use nix::sys::signal::{Signal, kill};
@@ -355,4 +355,42 @@ fn a_server_for_every_address_is_reached_on_loopback_only() {
     });
     assert_eq!(answer, "from inside");
     assert_eq!(run.finish().expect(0).out(), "127.0.0.1\n");
+}
+
+#[test]
+fn killing_the_first_process_of_a_reduced_sandbox_leaves_nothing() {
+    let place = Place::new();
+    let word = marker();
+    let script = "setsid sleep $0 & sleep 0.2; touch up; sleep $0";
+    let run = Started::new(&mut reduced(&place, &["sh", "-c", script, &word]));
+    eventually("the command is up", || place.work.join("up").exists());
+    kill(Pid::from_raw(first(&run)), Signal::SIGKILL).unwrap();
+    run.finish().expect(125);
+    assert_eq!(processes_with(&word), Vec::<i32>::new());
+}
+
+/// No process of the host can come to descend from the sandbox's first one by itself, and none inside can lose a layer.
+/// A debugger on the host can make that first process fork: what comes of it has no Landlock domain, and one filter less.
+#[test]
+fn a_descendant_that_lacks_a_layer_ends_a_reduced_launch() {
+    let place = Place::new();
+    if cfg!(not(target_arch = "x86_64")) {
+        return not_in_this_kernel("the registers that the plant knows");
+    }
+    let start = || Started::new(&mut reduced(&place, &["sh", "-c", "touch up; sleep 4; echo whole"]));
+    assert_eq!(start().finish().expect(0).out(), "whole\n");
+    std::fs::remove_file(place.work.join("up")).unwrap();
+    let run = start();
+    eventually("the command runs", || place.work.join("up").exists());
+    let mut plant = place.command(PYTHON);
+    plant.args(["-I", "-S", "-c", include_str!("plant.py"), &first(&run).to_string()]);
+    let planted = finish(&mut plant);
+    if planted.code() == 3 {
+        return covered_by_root(&format!("the first process cannot be traced: {}", planted.out()));
+    }
+    let planted = planted.expect(0);
+    let ended = run.finish().expect(126);
+    assert!(ended.err().contains("verification failed"), "{}", ended.err());
+    let child = PathBuf::from("/proc").join(planted.out().trim());
+    eventually("what was planted is gone too", || !child.exists());
 }

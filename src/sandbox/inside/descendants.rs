@@ -76,6 +76,11 @@ fn processes() -> BTreeMap<i32, Born> {
     pids.filter_map(|pid| Some((pid, born(pid)?))).collect()
 }
 
+/// When a process began, which tells it from a later one with its number.
+pub fn start_of(pid: i32) -> Option<u64> {
+    born(pid).map(|born| born.start)
+}
+
 /// Parent and start time (proc_pid_stat(5), fields 4 and 22); the name before them may hold anything.
 fn born(pid: i32) -> Option<Born> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;

@@ -41,6 +41,8 @@ pub struct Inside<'a> {
     pub ignored: Vec<nix::sys::signal::Signal>,
 }
 
+pub use descendants::{end_all, start_of};
+
 /// The number of a failure that belongs to no operation of the plan.
 pub const NO_OP: u16 = u16::MAX;
 

@@ -3,6 +3,7 @@
 use super::caller::Caller;
 use super::diag::{self, Bound, SocketFile};
 use crate::base::AbsPath;
+use crate::sandbox::inside::start_of;
 use crate::sys::object::{Object, object_of};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -10,6 +11,7 @@ use nix::sys::stat::Mode;
 use std::collections::HashMap;
 use std::fmt;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// How a socket of the sandbox's own is told from one of the host.
@@ -50,9 +52,23 @@ struct Asked {
     /// The socket that a file was found to belong to. It is asked for again every time: by its number, which is cheap,
     /// and not by going through all.
     files: HashMap<SocketFile, u32>,
+    /// Who of the sandbox was found to hold a socket open. It is looked at again every time, and at nobody else.
+    holders: HashMap<u32, Holder>,
     /// File systems' own device numbers, by mount and by the number that stat shows.
     devices: HashMap<(u64, u64), (u64, u64)>,
 }
+
+/// One open socket of a process of the sandbox, which stays one as long as it lives: nothing leaves it.
+#[derive(Debug)]
+struct Holder {
+    pid: i32,
+    start: u64,
+    /// Its descriptor, as `/proc/PID/fd/N`.
+    link: PathBuf,
+}
+
+/// Holders that are remembered; then they are found anew.
+const MOST_HOLDERS: usize = 1024;
 
 impl Known {
     /// From what the policy grants, and a sock_diag socket of the sandbox's network namespace.
@@ -60,6 +76,7 @@ impl Known {
         let asked = Asked {
             diag,
             files: HashMap::new(),
+            holders: HashMap::new(),
             devices: HashMap::new(),
         };
         Ok(Known {
@@ -94,13 +111,32 @@ impl Known {
         let sockets = asked.bound_to(target)?;
         let own = match &self.inside {
             Inside::Namespace => !sockets.is_empty(),
-            Inside::Held(processes) => holds_one(&processes(), &sockets),
+            Inside::Held(processes) => asked.is_held(&sockets, processes),
         };
         if own { Ok(()) } else { Err(Errno::EACCES) }
     }
 }
 
 impl Asked {
+    /// Whether a process of the sandbox has one of these open.
+    fn is_held(&mut self, sockets: &[u32], processes: &dyn Fn() -> Vec<i32>) -> bool {
+        let known = |ino: &u32| self.holders.get(ino).is_some_and(|holder| holder.still_holds(*ino));
+        if sockets.iter().any(known) {
+            return true;
+        }
+        if sockets.is_empty() {
+            return false;
+        }
+        let Some((ino, holder)) = Holder::find(&processes(), sockets) else {
+            return false;
+        };
+        if self.holders.len() >= MOST_HOLDERS {
+            self.holders.clear();
+        }
+        self.holders.insert(ino, holder);
+        true
+    }
+
     /// The sockets that are bound to this now.
     fn bound_to(&mut self, target: &Target<'_>) -> Result<Vec<u32>, Errno> {
         if let Target::File(file) = target {
@@ -126,18 +162,36 @@ impl Asked {
     }
 }
 
-/// Whether one of these processes has one of these sockets open.
-fn holds_one(processes: &[i32], sockets: &[u32]) -> bool {
-    let wanted: Vec<String> = sockets.iter().map(|ino| format!("socket:[{ino}]")).collect();
-    let holds = |pid: &i32| {
-        let open = std::fs::read_dir(format!("/proc/{pid}/fd"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        open.filter_map(|entry| std::fs::read_link(entry.path()).ok())
-            .any(|link| wanted.iter().any(|wanted| link.as_os_str() == wanted.as_str()))
-    };
-    !wanted.is_empty() && processes.iter().any(holds)
+/// What /proc/PID/fd shows of a socket.
+fn shown(ino: u32) -> String {
+    format!("socket:[{ino}]")
+}
+
+impl Holder {
+    /// The one of these processes that has one of these sockets open, and which socket that is.
+    fn find(processes: &[i32], sockets: &[u32]) -> Option<(u32, Holder)> {
+        let wanted: Vec<(u32, String)> = sockets.iter().map(|ino| (*ino, shown(*ino))).collect();
+        let holder = |pid: i32| {
+            let start = start_of(pid)?;
+            let open = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+            open.map(|entry| entry.path()).find_map(|link| {
+                let to = std::fs::read_link(&link).ok()?;
+                let (ino, _) = wanted.iter().find(|(_, wanted)| to.as_os_str() == wanted.as_str())?;
+                Some((*ino, Holder { pid, start, link }))
+            })
+        };
+        processes
+            .iter()
+            .copied()
+            .filter(|_| !wanted.is_empty())
+            .find_map(holder)
+    }
+
+    /// Whether the same process still has it open.
+    fn still_holds(&self, ino: u32) -> bool {
+        let holds = std::fs::read_link(&self.link).is_ok_and(|to| to.as_os_str() == shown(ino).as_str());
+        holds && start_of(self.pid) == Some(self.start)
+    }
 }
 
 /// The file that a granted path names now; it was bound into the sandbox a moment ago.
@@ -223,8 +277,10 @@ mod tests {
             assert_eq!(nobodys.permit(&Target::File(file(&nobodys, &at("granted")))), Ok(()));
         }
         drop(listener);
-        let gone = Target::File(file(&by_namespace, &at("live")));
-        assert_eq!(by_namespace.permit(&gone), Err(Errno::EACCES), "remembered too long");
+        for known in [&by_namespace, &by_holder] {
+            let gone = Target::File(file(known, &at("live")));
+            assert_eq!(known.permit(&gone), Err(Errno::EACCES), "remembered too long");
+        }
         drop(granted);
     }
 }

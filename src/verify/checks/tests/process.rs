@@ -10,6 +10,12 @@ fn finds_privileges() {
     for set in 0..5 {
         spoiled("capabilities", |f, _| tool(f).status.capabilities[set] = 1 << 40);
     }
+    for set in [0, 1, 2, 4] {
+        spoiled("capabilities", |f, s| {
+            s.walls = Walls::Descent { terminal: None };
+            tool(f).status.capabilities[set] = 1;
+        });
+    }
 }
 
 #[test]
