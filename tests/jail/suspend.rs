@@ -47,10 +47,12 @@ fn nothing_inside_runs_while_the_launcher_is_stopped() {
 #[test]
 fn a_launcher_that_is_asked_to_stop_stops_the_sandbox_first() {
     let place = Place::new();
-    let mut command = place.run(&[] as &[&str], &["bash", "-c", &format!("{BEATS} sleep 3; echo end")]);
+    let mut command = place.run(&[] as &[&str], &["bash", "-c", &format!("{BEATS} cat; echo end")]);
     // In its own group, as a shell would start it: one that nobody could continue is not stopped.
     let mut run = command
         .process_group(0)
+        // It lasts until this is closed, however long the looks at it take.
+        .stdin(std::process::Stdio::piped())
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
@@ -65,12 +67,53 @@ fn a_launcher_that_is_asked_to_stop_stops_the_sandbox_first() {
     assert!(!beats(&place), "something runs, and the launcher is stopped");
     kill(pid, Signal::SIGCONT).unwrap();
     eventually("it goes on", || beats(&place));
+    drop(run.stdin.take());
     let end = Instant::now() + LIMIT;
     while run.try_wait().unwrap().is_none() {
         assert!(Instant::now() < end);
         std::thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(run.wait_with_output().unwrap().stdout, b"end\n");
+}
+
+#[test]
+fn what_waited_in_the_kernel_when_all_was_stopped_goes_on_afterwards() {
+    let place = Place::new();
+    // A parent that waits as in vfork(2), until its child ends.
+    let script = format!(
+        "import ctypes, os, time\n\
+         if ctypes.CDLL(None).syscall({}, 0x4000 | 17, 0, 0, 0, 0) == 0:\n    open('held', 'w')\n    \
+         while not os.path.exists('go'): time.sleep(0.01)\n    os._exit(0)\n\
+         open('on', 'w')",
+        nix::libc::SYS_clone
+    );
+    std::fs::write(place.work.join("waits.py"), script).unwrap();
+    // Not the command itself, which is continued in any case.
+    let mut command = place.run(&[] as &[&str], &["bash", "-c", "setsid python3 waits.py; true"]);
+    let mut run = command.process_group(0).spawn().unwrap();
+    let pid = Pid::from_raw(i32::try_from(run.id()).unwrap());
+    eventually("the parent waits", || place.work.join("held").exists());
+    kill(pid, Signal::SIGTSTP).unwrap();
+    eventually("the launcher is stopped", || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+    });
+    std::fs::write(place.work.join("go"), "").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(
+        !place.work.join("on").exists(),
+        "something runs, and the launcher is stopped"
+    );
+    kill(pid, Signal::SIGCONT).unwrap();
+    let goes_on = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        place.work.join("on").exists()
+    });
+    if !goes_on {
+        run.kill().unwrap();
+    }
+    run.wait().unwrap();
+    assert!(goes_on, "the parent does not go on");
 }
 
 #[test]

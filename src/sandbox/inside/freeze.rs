@@ -22,7 +22,7 @@ pub struct Frozen {
 
 /// Stops every process of the sandbox but this one.
 pub fn freeze(mode: Mode) -> Frozen {
-    let before = others(mode).into_iter().filter(|pid| is_still(*pid)).collect();
+    let before = others(mode).into_iter().filter(|pid| is_stopped(*pid)).collect();
     let whole = (0..LOOKS).any(|look| {
         if look > 0 {
             std::thread::sleep(Duration::from_millis(1));
@@ -75,12 +75,22 @@ fn numbers(folder: &Path) -> impl Iterator<Item = Pid> + use<> {
 /// Whether no thread of the process runs a program's instruction: stopped, dead, or waiting in the kernel for something
 /// that no signal interrupts, after which it stops.
 fn is_still(pid: Pid) -> bool {
+    states(pid).all(|state| matches!(state, b'T' | b't' | b'Z' | b'X' | b'x' | b'D'))
+}
+
+/// Whether somebody has stopped it. What only waits in the kernel, as a parent does in vfork(2), is not: whoever did not
+/// continue it would leave it with a stop that comes when the wait is over.
+fn is_stopped(pid: Pid) -> bool {
+    states(pid).any(|state| matches!(state, b'T' | b't'))
+}
+
+/// The state of each thread (proc_pid_stat(5)); one that has ended has none.
+fn states(pid: Pid) -> impl Iterator<Item = u8> {
     let tasks = format!("/proc/{pid}/task");
-    numbers(Path::new(&tasks)).all(|task| {
-        let stat = std::fs::read(format!("{tasks}/{task}/stat")).unwrap_or_default();
-        // The name before it may hold anything; a task without a file has ended.
-        let end = stat.iter().rposition(|byte| *byte == b')');
-        end.and_then(|end| stat.get(end + 2))
-            .is_none_or(|state| matches!(state, b'T' | b't' | b'Z' | b'X' | b'x' | b'D'))
+    numbers(Path::new(&tasks)).filter_map(move |task| {
+        let stat = std::fs::read(format!("{tasks}/{task}/stat")).ok()?;
+        // The name before it may hold anything.
+        let end = stat.iter().rposition(|byte| *byte == b')')?;
+        stat.get(end + 2).copied()
     })
 }
