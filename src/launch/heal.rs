@@ -40,6 +40,32 @@ struct State {
     ids: BTreeMap<AbsPath, u64>,
     healed: Vec<AbsPath>,
     times: usize,
+    /// Each file that was covered anew, as it was then. Whoever had got at it before can still write to it: nothing inside
+    /// may, and the host replaces files, it does not write into them.
+    anew: BTreeMap<AbsPath, Seen>,
+}
+
+/// A file at one moment; nothing inside can set the third (stat(2): ctime).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    dev: u64,
+    ino: u64,
+    changed: (i64, i64),
+}
+
+impl Seen {
+    fn of(file: &Metadata) -> Seen {
+        Seen {
+            dev: file.dev(),
+            ino: file.ino(),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
+    }
+
+    /// Whether it is still the same file, and was changed.
+    fn changed_since(self, before: Seen) -> bool {
+        (self.dev, self.ino) == (before.dev, before.ino) && self.changed != before.changed
+    }
 }
 
 /// What a guard does when it notices that a cover may be gone.
@@ -84,7 +110,7 @@ impl Healer {
         let Ok(mut state) = self.state.lock() else {
             return Healed::default();
         };
-        let mut findings = Vec::new();
+        let mut findings = written(&state.anew);
         let mut mounts = mounts_of(self.first).unwrap_or_default();
         // Nothing is mounted where nothing runs any more.
         for cover in self
@@ -103,6 +129,10 @@ impl Healer {
             }
             if self.cover(cover) {
                 findings.extend(self.holders(cover));
+                findings.extend(named_twice(cover));
+                if let Ok(file) = std::fs::symlink_metadata(&cover.source) {
+                    state.anew.insert(cover.source.clone(), Seen::of(&file));
+                }
                 mounts = mounts_of(self.first).unwrap_or_default();
                 if let Some(mount) = mounts.iter().rfind(|mount| mount.target == cover.at.as_path()) {
                     state.ids.insert(cover.at.clone(), mount.id);
@@ -175,6 +205,30 @@ fn covers(facts: &Facts) -> Vec<Cover> {
     covers.filter(is_file).collect()
 }
 
+/// Files that were covered anew and have been written to since, through something that was opened before.
+fn written(anew: &BTreeMap<AbsPath, Seen>) -> Vec<Finding> {
+    let changed = anew.iter().filter(|(path, before)| {
+        let now = std::fs::symlink_metadata(path);
+        now.is_ok_and(|now| Seen::of(&now).changed_since(**before))
+    });
+    let problem = |path: &AbsPath| format!("{path} was written to after it was covered anew");
+    changed.map(|(path, _)| finding(problem(path))).collect()
+}
+
+/// A second name is a way past the cover.
+fn named_twice(cover: &Cover) -> Option<Finding> {
+    let file = std::fs::symlink_metadata(&cover.source).ok()?;
+    (file.nlink() > 1).then(|| finding(format!("the new {} got a second name before it was covered", cover.at)))
+}
+
+fn finding(problem: String) -> Finding {
+    Finding {
+        check: "mounts",
+        pid: None,
+        problem,
+    }
+}
+
 fn namespace(pid: i32) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
 }
@@ -210,4 +264,29 @@ fn maps(pid: i32, inode: u64) -> bool {
             .is_some_and(|mode| mode.contains('w') && mode.contains('s'));
         shared && words.get(4).is_some_and(|found| *found == inode.to_string())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Seen, written};
+    use crate::base::AbsPath;
+
+    #[test]
+    fn a_write_is_seen_whatever_time_is_set_and_a_replacement_is_no_write() {
+        let place = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(place.path().canonicalize().unwrap().join("config")).unwrap();
+        std::fs::write(&path, "one").unwrap();
+        let file = std::fs::metadata(&path).unwrap();
+        let anew = [(path.clone(), Seen::of(&file))].into();
+        assert!(written(&anew).is_empty());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let open = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut &open, b"two").unwrap();
+        let times = std::fs::FileTimes::new().set_modified(file.modified().unwrap());
+        open.set_times(times).unwrap();
+        assert_eq!(written(&anew).len(), 1);
+        std::fs::write(place.path().join("new"), "three").unwrap();
+        std::fs::rename(place.path().join("new"), &path).unwrap();
+        assert!(written(&anew).is_empty());
+    }
 }

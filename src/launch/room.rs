@@ -6,11 +6,13 @@ use crate::policy::Furniture;
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where rooms stand, below the state folder.
 const ROOMS: &str = "rooms";
+/// A file in every room, which nothing inside can reach: see `plan::canary`.
+const MARK: &str = "canary";
 
 /// A room, locked as long as its launch lives.
 #[derive(Debug)]
@@ -43,13 +45,18 @@ impl Room {
             source,
         };
         folder(&rooms).map_err(failed)?;
+        if !std::fs::symlink_metadata(&rooms).is_ok_and(|found| found.is_dir()) {
+            return Err(failed(io::Error::other(
+                "the folder of rooms is a link, and is not followed",
+            )));
+        }
         sweep(&rooms);
         let at = AbsPath::new(&path).map_err(|error: PathError| failed(io::Error::other(error)))?;
         let lock = FileLock::acquire(&path, Duration::ZERO).map_err(|error| failed(io::Error::other(error)))?;
         let room = Room { at, lock: Some(lock) };
         folder(&path).map_err(failed)?;
-        // What Landlock must hide, for the command to try.
-        file(&path.join("canary")).map_err(failed)?;
+        // What Landlock must hide, for the command to try; and the mark by which a room is known.
+        file(&path.join(MARK)).map_err(failed)?;
         Ok(room)
     }
 
@@ -85,12 +92,13 @@ impl Drop for Room {
     }
 }
 
-/// Removes the rooms of launches that were killed.
+/// Removes the rooms of launches that were killed: folders that have a room's mark and a lock that nobody holds. Whatever
+/// else somebody put there stays.
 fn sweep(rooms: &Path) {
     for entry in std::fs::read_dir(rooms).into_iter().flatten().flatten() {
         let path = entry.path();
-        let is_room = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !is_room {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_folder || !is_file(&path.join(MARK)) || !is_file(&lock_of(&path)) {
             continue;
         }
         if let Ok(lock) = FileLock::acquire(&path, Duration::ZERO) {
@@ -98,6 +106,18 @@ fn sweep(rooms: &Path) {
             let _ = lock.remove();
         }
     }
+}
+
+/// The lock file that `FileLock::acquire` makes beside a path.
+fn lock_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+/// A regular file, and no link to one.
+fn is_file(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|found| found.is_file())
 }
 
 /// Removes a tree that a command may have left with folders closed, as package caches are. Links are not followed.
@@ -178,10 +198,17 @@ mod tests {
     fn a_killed_launchs_room_goes_with_the_next_and_a_live_ones_stays() {
         let state = tempfile::tempdir().unwrap();
         let live = Room::make(&at(state.path()), "live").unwrap();
-        let killed = state.path().join(ROOMS).join("killed");
+        let rooms = state.path().join(ROOMS);
+        let killed = rooms.join("killed");
         std::fs::create_dir_all(killed.join("home")).unwrap();
+        std::fs::write(killed.join(MARK), "").unwrap();
+        std::fs::write(lock_of(&killed), "").unwrap();
+        let notes = rooms.join("notes");
+        std::fs::create_dir(&notes).unwrap();
+        std::fs::write(notes.join("precious"), "").unwrap();
         let _next = Room::make(&at(state.path()), "next").unwrap();
         assert!(!killed.exists());
+        assert!(notes.join("precious").exists(), "what is no room is nobody's to remove");
         let locks = std::fs::read_dir(state.path().join(ROOMS)).unwrap().flatten();
         assert_eq!(
             locks.filter(|entry| entry.path().is_file()).count(),
@@ -189,5 +216,15 @@ mod tests {
             "one of each live room"
         );
         assert!(live.at().as_path().is_dir());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_rooms_is_not_followed() {
+        let state = tempfile::tempdir().unwrap();
+        let precious = state.path().join("precious");
+        std::fs::create_dir_all(precious.join("one")).unwrap();
+        std::os::unix::fs::symlink(&precious, state.path().join(ROOMS)).unwrap();
+        assert!(Room::make(&at(state.path()), "next").is_err());
+        assert!(precious.join("one").is_dir());
     }
 }

@@ -34,6 +34,8 @@ const CONSTANTS: &[(&str, u64)] = numbers![
     IPPROTO_UDP,
     SOCK_RAW,
     SOCK_DGRAM,
+    SOCK_RDM,
+    SOCK_SEQPACKET,
     SOCK_DCCP,
     MSG_FASTOPEN,
 ];
@@ -44,6 +46,9 @@ const OWN: &[(&str, u64)] = &[
     ("CLONE_NEWTIME", 0x80),
     ("SOCK_TYPE_MASK", 0xf),
     ("SOCK_PACKET", 10),
+    ("ITSELF", 0),
+    ("PRIO_USER", 2),
+    ("IOPRIO_WHO_USER", 3),
     ("__O_TMPFILE", 0o20_000_000),
 ];
 
@@ -79,6 +84,9 @@ const CALLS: &[(&str, libc::c_long)] = calls![
     "shmget" => SYS_shmget, "shmat" => SYS_shmat, "shmctl" => SYS_shmctl, "msgget" => SYS_msgget, "msgsnd" => SYS_msgsnd,
     "msgrcv" => SYS_msgrcv, "msgctl" => SYS_msgctl, "semget" => SYS_semget, "semop" => SYS_semop, "semctl" => SYS_semctl,
     "semtimedop" => SYS_semtimedop, "mq_open" => SYS_mq_open, "mq_unlink" => SYS_mq_unlink,
+    "prlimit64" => SYS_prlimit64, "setpriority" => SYS_setpriority, "ioprio_set" => SYS_ioprio_set,
+    "sched_setaffinity" => SYS_sched_setaffinity, "sched_setscheduler" => SYS_sched_setscheduler,
+    "sched_setparam" => SYS_sched_setparam, "sched_setattr" => SYS_sched_setattr,
     "setxattr" => SYS_setxattr, "lsetxattr" => SYS_lsetxattr, "fsetxattr" => SYS_fsetxattr,
     "removexattr" => SYS_removexattr, "lremovexattr" => SYS_lremovexattr, "fremovexattr" => SYS_fremovexattr,
 ];
@@ -99,6 +107,7 @@ const NEWER: &[(&str, libc::c_long)] = &[
     ("statmount", 457),
     ("setxattrat", 463),
     ("removexattrat", 466),
+    ("file_setattr", 469),
     ("listmount", 458),
     ("open_tree_attr", 467),
 ];

@@ -144,6 +144,31 @@ pub fn syslog() -> Result<(), Errno> {
     Errno::result(unsafe { libc::syscall(libc::SYS_syslog, SIZE_BUFFER, std::ptr::null::<u8>(), 0_i32) }).map(drop)
 }
 
+/// prlimit(2) of another process, its core limit set to what it is.
+pub fn limit_another(pid: i32) -> Result<(), Errno> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: a null new limit only asks; the kernel writes one rlimit, which lives over the call.
+    Errno::result(unsafe { libc::prlimit(pid, libc::RLIMIT_CORE, std::ptr::null(), &raw mut limit) })?;
+    // SAFETY: the kernel reads one rlimit; a null old one is not written.
+    Errno::result(unsafe { libc::prlimit(pid, libc::RLIMIT_CORE, &raw const limit, std::ptr::null_mut()) }).map(drop)
+}
+
+/// setpriority(2) of another process to what it is.
+pub fn renice_another(pid: i32) -> Result<(), Errno> {
+    let pid = libc::id_t::try_from(pid).map_err(|_| Errno::EINVAL)?;
+    Errno::clear();
+    // SAFETY: plain integers.
+    let now = unsafe { libc::getpriority(libc::PRIO_PROCESS, pid) };
+    if now == -1 && Errno::last_raw() != 0 {
+        return Err(Errno::last());
+    }
+    // SAFETY: plain integers.
+    Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, pid, now) }).map(drop)
+}
+
 /// A private segment of System V shared memory, made and removed.
 pub fn shared_memory() -> Result<(), Errno> {
     const BYTES: usize = 4096;

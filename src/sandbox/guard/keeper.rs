@@ -9,7 +9,7 @@ use nix::fcntl::{AtFlags, OFlag, RenameFlags, openat, readlinkat, renameat2};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,10 +178,12 @@ impl Watched {
         let mut folder = self.base.try_clone().map_err(|_| Errno::EMFILE)?;
         let last = self.place.names.len().saturating_sub(1);
         for (depth, name) in self.place.names.iter().enumerate() {
-            notices.watch(folder.as_fd(), name, index)?;
-            let seen = see(&folder, name)?;
+            reached(&folder, || notices.watch(folder.as_fd(), name, index))?;
+            let seen = reached(&folder, || see(&folder, name))?;
             match decide(&self.place.wanted, depth == last, &seen) {
-                Deed::Descend => match openat(&folder, name.as_os_str(), folder_flags(), Mode::empty()) {
+                Deed::Descend => match reached(&folder, || {
+                    openat(&folder, name.as_os_str(), folder_flags(), Mode::empty())
+                }) {
                     Ok(below) => folder = below,
                     // Replaced this moment: its own notice follows.
                     Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
@@ -245,7 +247,8 @@ impl Found {
         for number in 1..NUMBERS {
             let to = aside(&self.name, number);
             let (from, into) = (self.name.as_os_str(), to.as_os_str());
-            let moved = match renameat2(&self.folder, from, &self.folder, into, RenameFlags::RENAME_NOREPLACE) {
+            let rename = || renameat2(&self.folder, from, &self.folder, into, RenameFlags::RENAME_NOREPLACE);
+            let moved = match reached(&self.folder, rename) {
                 // A file system that does not know the flag.
                 Err(Errno::EINVAL | Errno::ENOSYS) => match see(&self.folder, into)? {
                     Seen::Nothing => nix::fcntl::renameat(&self.folder, from, &self.folder, into),
@@ -268,6 +271,22 @@ impl Found {
         let folder = place.path.as_path().ancestors().nth(above)?;
         AbsPath::new(folder.join(moved?)).ok()
     }
+}
+
+/// The call once more, if it was refused for a folder that was closed meanwhile: whoever made what must go can also take
+/// its owner's rights to the folder away. They are given back.
+fn reached<T>(folder: &OwnedFd, mut call: impl FnMut() -> nix::Result<T>) -> nix::Result<T> {
+    match call() {
+        Err(Errno::EACCES) if open_up(folder).is_ok() => call(),
+        other => other,
+    }
+}
+
+fn open_up(folder: &OwnedFd) -> nix::Result<()> {
+    let mode = Mode::from_bits_truncate(nix::sys::stat::fstat(folder)?.st_mode) | Mode::S_IRWXU;
+    let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let follow = nix::sys::stat::FchmodatFlags::FollowSymlink;
+    nix::sys::stat::fchmodat(nix::fcntl::AT_FDCWD, path.as_str(), mode, follow)
 }
 
 /// What stands at a name, no link followed.

@@ -241,6 +241,8 @@ fn processes(targets: &Targets) -> Vec<Planned> {
         plan("signal a process outside", "signal"),
         plan("trace a process outside", "ptrace"),
         plan("read the environment of a process outside", "read-proc"),
+        plan("limit a process outside", "limit-another"),
+        plan("change the priority of a process outside", "renice-another"),
     ]
 }
 

@@ -19,6 +19,16 @@ pub fn signal(text: &OsStr) -> Met {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid(text)?.get()), None).map(|()| Tried::Done)
 }
 
+/// Sets a limit of another process to what it is.
+pub fn limit(text: &OsStr) -> Met {
+    crate::sys::probe::limit_another(pid(text)?.get()).map(|()| Tried::Done)
+}
+
+/// Sets the priority of another process to the lowest.
+pub fn renice(text: &OsStr) -> Met {
+    crate::sys::probe::renice_another(pid(text)?.get()).map(|()| Tried::Done)
+}
+
 /// Attaches as a debugger and lets go again.
 pub fn trace(text: &OsStr) -> Met {
     let target = nix::unistd::Pid::from_raw(pid(text)?.get());

@@ -67,6 +67,8 @@ pub(super) static ATTEMPTS: &[Attempt] = attempts![
     "perf", "nothing", NONE, ["seccomp"], |_| plain(kernel::perf());
     "userfaultfd", "nothing", NONE, ["seccomp"], |_| plain(kernel::userfaultfd());
     "keyctl", "nothing", NONE, ["seccomp"], |_| plain(kernel::keyctl());
+    "limit-another", "a process id", ONE, ["seccomp", "namespaces"], |a| plain(processes::limit(&a[0]));
+    "renice-another", "a process id", ONE, ["seccomp", "namespaces"], |a| plain(processes::renice(&a[0]));
     "system-v-memory", "nothing", NONE, ["seccomp"], |_| plain(kernel::shared_memory());
     "message-queue", "nothing", NONE, ["seccomp"], |_| plain(kernel::message_queue());
     "extended-attribute", "a file of one's own", ONE, ["seccomp"], |a| plain(files::extended_attribute(&a[0]));
