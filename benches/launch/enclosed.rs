@@ -22,7 +22,7 @@ const ROUNDS: usize = 2000;
 const SLEEPS: &str = "i=0; while [ $i -lt 200 ]; do sleep 600 & i=$((i+1)); done; wait";
 
 /// A held sandbox without a broker, with stdout where it is wanted.
-fn enclose(argv: Vec<OsString>, stdout: Stream, closed: Vec<Port>) -> Result<(Jailed, Subject)> {
+pub fn enclose(argv: Vec<OsString>, stdout: Stream, closed: Vec<Port>) -> Result<(Jailed, Subject)> {
     let setting = Setting::find().map_err(|fault| fault.to_string())?;
     let exe = std::env::current_exe()?;
     let wish = Wish {
@@ -50,7 +50,8 @@ fn enclose(argv: Vec<OsString>, stdout: Stream, closed: Vec<Port>) -> Result<(Ja
     Ok((jailed, subject))
 }
 
-fn release(jailed: Jailed, subject: &Subject) -> Result<Running> {
+/// Lets the command run once it has passed.
+pub fn release(jailed: Jailed, subject: &Subject) -> Result<Running> {
     let passed = held(subject).map_err(|report| format!("{:?}", report.findings))?;
     Ok(jailed.release(passed)?)
 }

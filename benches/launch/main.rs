@@ -1,15 +1,19 @@
 //! What one enclosed launch costs: start-up beside other ways to run a command, where the time goes, memory,
-//! verification of many processes, and connects.
+//! verification of many processes, connects, ordinary work, large workspaces, and many sandboxes at once.
 //!
 //! A word of a table's name as the argument prints that table alone. Every figure stands beside a ratio of the same run; the numbers of one machine say little about another.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod agent;
+mod crowd;
 mod enclosed;
+mod large;
 mod memory;
 mod phases;
 mod startup;
 mod terminal;
+mod trees;
+mod work;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,18 +26,32 @@ fn main() -> ExitCode {
     if wanted.as_deref() == Some(enclosed::CONNECTS) {
         return enclosed::connects();
     }
-    let tables: [(&str, Table); 7] = [
+    if wanted.as_deref() == Some(work::ONCE) {
+        return work::once();
+    }
+    let tables: [(&str, Table); 10] = [
         ("start-up", startup::table),
         ("where the time of `pinfold run -- /bin/true` goes", phases::table),
         ("memory that Pinfold adds for one sandbox", memory::table),
         ("verification", enclosed::verification),
         ("connect to the sandbox's own sockets", enclosed::connecting),
+        ("work inside, beside bare", work::table),
+        ("a large workspace", large::table),
+        ("fifty at once", crowd::table),
         ("the terminal in between", terminal::table),
         ("an agent, from start to a verified client", agent::table),
     ];
     // `cargo bench --bench launch -- WORD` prints the tables with that word in their names.
     let words: Vec<_> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    // Not the folder that cargo builds in: to look through that after a launch takes longer than the launch.
+    let place = match trees::project() {
+        Ok(place) => place,
+        Err(error) => {
+            eprintln!("no folder to launch in: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     let mut failed = false;
     for (name, table) in tables.into_iter().filter(|(name, _)| is_wanted(name)) {
         println!("== {name}");
@@ -43,6 +61,7 @@ fn main() -> ExitCode {
         }
         println!();
     }
+    drop(place);
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::fd::AsRawFd as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,11 @@ pub struct Launch {
 impl Launch {
     /// `pinfold run OPTIONS -- COMMAND`.
     pub fn start(options: &[&str], command: &[&str]) -> Result<Launch, Box<dyn std::error::Error>> {
+        Launch::start_in(Path::new("."), options, command)
+    }
+
+    /// The same, in a folder.
+    pub fn start_in(place: &Path, options: &[&str], command: &[&str]) -> Result<Launch, Box<dyn std::error::Error>> {
         // Not close-on-exec: the writing end is what the launch is told to write to.
         let (reader, writer) = nix::unistd::pipe()?;
         let child = Command::new(PINFOLD)
@@ -26,8 +32,10 @@ impl Launch {
             .args(options)
             .arg("--")
             .args(command)
+            .current_dir(place)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()?;
         Ok(Launch {
             child,

@@ -91,6 +91,11 @@ fn same_bwrap() -> Result<Vec<String>, Box<dyn std::error::Error>> {
     Ok(argv)
 }
 
+/// The one that is named, else the one on PATH.
+fn nono() -> String {
+    std::env::var("PINFOLD_TEST_NONO").unwrap_or_else(|_| "nono".to_owned())
+}
+
 fn ways() -> Result<Vec<Way>, Box<dyn std::error::Error>> {
     let here = std::env::current_dir()?.to_string_lossy().into_owned();
     let way = |name, argv| Way { name, argv };
@@ -99,7 +104,7 @@ fn ways() -> Result<Vec<Way>, Box<dyn std::error::Error>> {
         way("bwrap, same view", same_bwrap()?),
         way("bwrap, /usr and /etc", plain_bwrap(&here)),
         way("pinfold run", words(&format!("{PINFOLD} run --"))),
-        way("nono", words("nono run --allow . --")),
+        way("nono", [vec![nono()], words("run --allow . --")].concat()),
     ])
 }
 
@@ -139,7 +144,9 @@ pub fn table() -> Outcome {
         println!("{name:<22}{median:>10.2}{p95:>10.2}{bare:>10}{bwrap:>18}");
     }
     for way in &unable {
-        println!("{:<22}      is not here, or passed no exit status on", way.name);
+        let program = way.argv.first().map(String::as_str).unwrap_or_default();
+        let why = which::which(program).map_or("not there", |_| "runs nothing here, or passes no exit status on");
+        println!("{:<22}{why:>20}", way.name);
     }
     of("pinfold run")
         .map(drop)

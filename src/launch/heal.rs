@@ -27,7 +27,8 @@ struct Cover {
 /// What puts covers back in one sandbox.
 #[derive(Debug)]
 pub struct Healer {
-    mender: Mender,
+    /// Nothing where no cover can be lost: a process costs a launch some milliseconds.
+    mender: Option<Mender>,
     first: i32,
     covers: Vec<Cover>,
     /// Held while covers are put back: two at once would mount two.
@@ -98,7 +99,7 @@ impl Healer {
             }
         }
         Ok(Healer {
-            mender: Mender::open(jailed)?,
+            mender: (!covers.is_empty()).then(|| Mender::open(jailed)).transpose()?,
             first,
             covers,
             state: Mutex::new(state),
@@ -125,7 +126,7 @@ impl Healer {
             let strayed = strayed.and_then(|id| mounts.iter().find(|mount| mount.id == *id));
             if let Some(Ok(stray)) = strayed.map(|mount| AbsPath::new(&mount.target)) {
                 // What cannot be taken away is found by verification.
-                let _ = self.mender.uncover(&stray);
+                let _ = self.mender.as_ref().map(|mender| mender.uncover(&stray));
             }
             if self.cover(cover) {
                 findings.extend(self.holders(cover));
@@ -149,6 +150,11 @@ impl Healer {
         }
     }
 
+    /// Nothing of the sandbox runs any more, so no cover is needed: what waits for that may end meanwhile.
+    pub fn rest(&self) {
+        self.mender.iter().for_each(Mender::end);
+    }
+
     /// What was replaced from outside so far.
     pub fn healed(&self) -> Vec<AbsPath> {
         self.state.lock().map(|state| state.healed.clone()).unwrap_or_default()
@@ -156,7 +162,11 @@ impl Healer {
 
     fn cover(&self, cover: &Cover) -> bool {
         for _ in 0..TRIES {
-            if self.mender.cover(&cover.at).is_ok() {
+            if self
+                .mender
+                .as_ref()
+                .is_some_and(|mender| mender.cover(&cover.at).is_ok())
+            {
                 return true;
             }
             if !Path::new("/proc").join(self.first.to_string()).exists() {

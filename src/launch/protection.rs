@@ -44,6 +44,7 @@ impl Protection {
     /// Once nothing of the sandbox runs any more.
     pub fn after(self, guard: Guard) -> (Changes, Option<Trouble>) {
         let (kept, trouble) = guard.finish();
+        self.healer.iter().for_each(|healer| healer.rest());
         let healed = self.healer.map(|healer| healer.healed()).unwrap_or_default();
         (self.before.after(kept, healed), trouble)
     }

@@ -67,6 +67,11 @@ impl Mender {
         self.ask(Deed::Uncover, at)
     }
 
+    /// Ends the process; it is reaped when this is dropped.
+    pub fn end(&self) {
+        let _ = nix::sys::signal::kill(self.pid, Signal::SIGKILL);
+    }
+
     fn ask(&self, deed: Deed, at: &AbsPath) -> nix::Result<()> {
         let socket = self.socket.lock().map_err(|_| Errno::EIO)?;
         let request = [&[deed as u8], at.as_path().as_os_str().as_bytes()].concat();
@@ -82,7 +87,7 @@ impl Mender {
 
 impl Drop for Mender {
     fn drop(&mut self) {
-        let _ = nix::sys::signal::kill(self.pid, Signal::SIGKILL);
+        self.end();
         let _ = waitpid(self.pid, None);
     }
 }

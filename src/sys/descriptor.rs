@@ -2,7 +2,7 @@
 
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, UnixCredentials, recvmsg, sendmsg};
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Marks every descriptor from `first` up close-on-exec (close_range(2), Linux 5.11).
 pub fn close_on_exec_from(first: u32) -> nix::Result<()> {
@@ -72,6 +72,19 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[RawFd]) -> nix:
     .map(drop)
 }
 
+/// Closes a descriptor without waiting for what its close takes: the kernel does it, a moment later.
+///
+/// The last reference to it stands in the queue of a socket that only that queue itself refers to, which the kernel's
+/// own thread finds and takes apart (unix(7) sockets since Linux 6.9; older ones do it before this returns).
+pub fn close_later(descriptor: OwnedFd) -> nix::Result<()> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
+    let (from, into) = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+    send(from.as_fd(), &[0], &[into.as_raw_fd(), descriptor.as_raw_fd()])?;
+    // Before the sockets: else this reference would be the last one.
+    drop(descriptor);
+    Ok(())
+}
+
 /// Receives one message; every descriptor is close-on-exec. Length 0 means that the other side is gone.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> nix::Result<Received> {
     let mut space = nix::cmsg_space!([RawFd; MOST], UnixCredentials);
@@ -114,4 +127,22 @@ pub fn inherited(raw: RawFd) -> nix::Result<OwnedFd> {
     // SAFETY: the descriptor is open and ours.
     super::check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
     Ok(fd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    #[test]
+    fn what_is_closed_later_is_closed() {
+        let (reader, writer) = nix::unistd::pipe().unwrap();
+        let told = |patience| {
+            let mut polled = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
+            poll(&mut polled, PollTimeout::from(patience)).unwrap()
+        };
+        assert_eq!(told(50u16), 0, "somebody can write to it");
+        close_later(writer).unwrap();
+        assert_eq!(told(20_000u16), 1, "nobody can any more");
+    }
 }

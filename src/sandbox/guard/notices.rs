@@ -26,6 +26,17 @@ pub struct Notices {
     waiting: HashMap<WatchDescriptor, Waiting>,
 }
 
+impl Drop for Notices {
+    /// To close what has watches takes the kernel many milliseconds, as it waits for every reader of them on the
+    /// machine (synchronize_srcu), and nobody needs to wait for that at the end of a launch.
+    fn drop(&mut self) {
+        if let Some(kernel) = self.kernel.take() {
+            // If that is refused it is closed here and now.
+            let _ = crate::sys::descriptor::close_later(kernel.into());
+        }
+    }
+}
+
 /// What was noticed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Noticed {
