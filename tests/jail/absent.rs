@@ -25,6 +25,34 @@ fn refused(fresh: impl Fn() -> Place, path: &str, make: &str) {
 }
 
 #[test]
+fn a_folder_that_is_closed_at_once_does_not_keep_the_guard_from_it() {
+    for close in [
+        "os.chmod('.', 0o555)",
+        "os.chmod('.zed', 0)",
+        "os.chmod('.', 0o555); os.chmod('.zed', 0)",
+    ] {
+        let place = repository();
+        let body = format!(
+            "os.mkdir('q'); open('q/tasks.json', 'w').write('evil'); os.rename('q', '.zed'); {close}; time.sleep(.3)"
+        );
+        let run = ["/usr/bin/python3", "-c", &format!("import os, time; {body}")];
+        finish(&mut place.run::<&str, _>(&[], &run));
+        assert!(place.work.join(".zed").symlink_metadata().is_err(), "{close}");
+        assert!(
+            place.work.join(".zed.refused-by-pinfold").is_dir(),
+            "{close}: nothing is lost"
+        );
+        // The control: without a launch it stays.
+        finish(place.command(run[0]).args(&run[1..]));
+        assert!(place.work.join(".zed").is_dir(), "{close}");
+        for closed in [".", ".zed", ".zed.refused-by-pinfold"] {
+            let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(place.work.join(closed), open).unwrap();
+        }
+    }
+}
+
+#[test]
 fn an_absent_protected_file_does_not_stay_by_any_way_of_making_it() {
     for make in [
         "open('.envrc', 'w').write('evil')",

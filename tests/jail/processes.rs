@@ -20,6 +20,28 @@ fn against_the_first(place: &Place, body: &str) -> Verdict {
 }
 
 #[test]
+fn limits_and_priorities_of_others_cannot_be_set() {
+    let place = Place::new();
+    for body in [
+        "import resource as r; p = int(argv[1]); r.prlimit(p, r.RLIMIT_CORE, r.prlimit(p, r.RLIMIT_CORE))",
+        "p = int(argv[1]); os.setpriority(os.PRIO_PROCESS, p, os.getpriority(os.PRIO_PROCESS, p))",
+        "p = int(argv[1]); os.sched_setaffinity(p, os.sched_getaffinity(p))",
+    ] {
+        let victim = sleeper();
+        let attempt = Attempt::python(body).with(victim.pid().to_string());
+        place.denies(&[], &attempt, &["EPERM", "ESRCH"]);
+    }
+    // Pinfold's own process inside is the first; without files of its own it could end nothing any more.
+    let body = "import resource as r; r.prlimit(int(argv[1]), r.RLIMIT_CORE, (0, 0))";
+    let (own, first) = (Attempt::python(body).with("0"), Attempt::python(body).with("1"));
+    place.allows(&[], &own);
+    assert_eq!(
+        place.compare(&own, &[], &first, &["EPERM"]),
+        crate::harness::Verdict::Held
+    );
+}
+
+#[test]
 fn a_host_process_cannot_be_signalled_or_found() {
     let place = Place::new();
     let deny = |body: &str| {

@@ -98,6 +98,59 @@ while time.monotonic() < end:
 }
 
 #[test]
+fn a_second_name_and_a_parked_descriptor_for_the_new_file_end_the_launch() {
+    // What is won before the cover is back is written to later. The file that was there before can be won as well, and is
+    // nobody's any more.
+    let link = "
+    os.link('.git/config', '.git/config2'); time.sleep(.05)
+    if not os.path.samefile('.git/config2', '.git/config'): os.unlink('.git/config2'); raise OSError
+    open('caught', 'w')
+    time.sleep(1); open('.git/config2', 'a').write('[x]\\n')";
+    let park = "
+    f = open('.git/config', 'r+'); a, b = socket.socketpair(); socket.send_fds(a, [b'x'], [f.fileno()])
+    own = os.fstat(f.fileno()).st_ino; f.close(); time.sleep(.05)
+    if own != os.stat('.git/config').st_ino: raise OSError
+    open('caught', 'w'); time.sleep(1)
+    f = os.fdopen(socket.recv_fds(b, 1, 1)[1][0], 'a'); f.write('[x]\\n'); f.flush()";
+    for way in [link, park] {
+        let place = repository();
+        let body = format!(
+            "
+import os, socket, time
+open('begun', 'w')
+end = time.monotonic() + 20
+while time.monotonic() < end:
+  try:
+{way}
+    open('won', 'w'); time.sleep(20)
+  except OSError:
+    pass"
+        );
+        let run = Started::new(&mut place.run::<&str, _>(&[], &[crate::harness::PYTHON, "-c", &body]));
+        eventually("it has begun", || place.work.join("begun").exists());
+        let lives = || Path::new("/proc").join(run.pid().to_string()).join("exe").exists();
+        let caught = || place.work.join("caught").exists();
+        let mut replaced = 0;
+        while replaced < 40 && lives() && !caught() {
+            git(&place, &["config", "user.email", &format!("{replaced}@example.org")]);
+            replaced += 1;
+            // The last one must stay, so that what was won is of the very file.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        if caught() {
+            eventually(&format!("the launch has ended: {way}"), || !lives());
+        } else if lives() {
+            run.signal(Signal::SIGTERM);
+        }
+        let ended = run.finish();
+        assert_ne!(ended.code(), 0, "{way}");
+        let told = ["second name", "written to after", "opened before"];
+        let told = told.iter().any(|told| ended.err().contains(told));
+        assert!(told || replaced == 40, "{way}: {}", ended.err());
+    }
+}
+
+#[test]
 fn a_protected_file_that_is_removed_outside_ends_the_launch() {
     let place = repository();
     let run = waiting(&place, "sleep 20");
