@@ -196,6 +196,24 @@ impl Found {
                 "it is closed to everything inside",
                 remedy::closed_port(),
             ),
+            What::Loopback(port) => (
+                "port",
+                format!("port {port} of this machine's loopback"),
+                "no line opens it",
+                remedy::loopback_port(*port),
+            ),
+            What::Listen(port) => (
+                "port",
+                format!("listening on port {port}"),
+                "in reduced mode that is a port of this machine, and no line publishes it",
+                remedy::listened_port(*port),
+            ),
+            What::Elsewhere(address) => (
+                "address",
+                address.to_string(),
+                "a connection past the broker",
+                remedy::past_the_broker(),
+            ),
             What::Socket(path) => (
                 "socket",
                 path.display().to_string(),

@@ -99,13 +99,9 @@ pub fn reduce(policy: &Policy, room: &AbsPath, host: &dyn Host) -> Result<Reduce
         });
     }
     let mut grants = around(policy, grants, host)?;
-    grants.extend(
-        rooms
-            .scratch
-            .iter()
-            .map(|made| rooms.grant(made))
-            .filter_map(Result::ok),
-    );
+    for made in &rooms.scratch {
+        grants.push(rooms.grant(made).map_err(|_| ReduceError::Moved(made.at.clone()))?);
+    }
     grants.sort_by(|a, b| a.target.cmp(&b.target));
     let mut reduced = Policy {
         room: Some(room.clone()),

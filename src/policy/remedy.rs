@@ -127,6 +127,27 @@ pub fn socket(path: &Path) -> Remedy {
     }
 }
 
+/// A port of the machine's loopback, asked for by a sandbox in its network.
+pub fn loopback_port(port: u16) -> Remedy {
+    Port::new(port).map_or_else(|| none("there is no port 0"), port_of_the_host)
+}
+
+/// A port to listen on, of a sandbox in the machine's network.
+pub fn listened_port(port: u16) -> Remedy {
+    match Port::new(port) {
+        Some(port) => Remedy::Grant {
+            flag: Some(format!("--listen-port {port}")),
+            profile: format!(r#""network": {{"listen_port": [{port}]}}"#),
+        },
+        None => none("in reduced mode a port must be named to be granted: have the program listen on one"),
+    }
+}
+
+/// An address that a sandbox in the machine's network tried to reach by itself.
+pub fn past_the_broker() -> Remedy {
+    none("allowed names are reached through the broker, which the proxy variables name")
+}
+
 /// A port inside that only the supervisor's join reaches.
 pub fn closed_port() -> Remedy {
     none("only Pinfold itself connects to the agent's own port")
@@ -135,6 +156,15 @@ pub fn closed_port() -> Remedy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_of_the_machine_is_offered_by_its_number_and_for_what_was_asked() {
+        assert_eq!(flag(&loopback_port(5432)), Some("--open-port 5432"));
+        assert_eq!(flag(&listened_port(8080)), Some("--listen-port 8080"));
+        for nothing in [listened_port(0), loopback_port(0), past_the_broker()] {
+            assert_eq!(flag(&nothing), None);
+        }
+    }
 
     fn named(asked: &str, port: u16, reason: &str) -> Remedy {
         name(asked, Port::new(port).unwrap(), reason, None)

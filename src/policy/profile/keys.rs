@@ -4,6 +4,7 @@ use super::ProfileError;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::LazyLock;
 
 /// The table of known keys.
@@ -42,6 +43,12 @@ pub(super) enum Known<'a> {
     Unknown,
 }
 
+/// Whether a key of the map begins so.
+fn first_from<T>(map: &BTreeMap<String, T>, start: &str) -> bool {
+    let mut from = map.range::<str, _>((Bound::Included(start), Bound::Unbounded));
+    from.next().is_some_and(|(key, _)| key.starts_with(start))
+}
+
 impl Keys {
     /// The embedded table, parsed once: a profile is made of several files.
     pub fn parse() -> Result<&'static Keys, ProfileError> {
@@ -64,12 +71,12 @@ impl Keys {
         if let Some((name, _)) = self.keys.get_key_value(key) {
             return Known::Used(name);
         }
-        let below = |known: &&str| known.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
-        if self.all().any(|known| below(&known)) {
-            Known::Section
-        } else {
-            Known::Unknown
-        }
+        let start = format!("{key}.");
+        let is_section = first_from(&self.keys, &start)
+            || first_from(&self.aliases, &start)
+            || first_from(&self.ignored, &start)
+            || first_from(&self.refused, &start);
+        if is_section { Known::Section } else { Known::Unknown }
     }
 
     /// The names that an entry of this kind may have.

@@ -16,6 +16,7 @@ use nix::libc;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 use std::ffi::OsStr;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -178,8 +179,8 @@ impl Judge {
         };
         let verdict = decide(&self.net, act, kind, &destination);
         match (verdict, &destination) {
-            (Verdict::Refuse(errno), Destination::Internet { port, .. }) => {
-                self.note(|| Some(What::Port(*port)));
+            (Verdict::Refuse(errno), Destination::Internet { ip, port }) => {
+                self.note(|| Some(self.refused_port(act, *ip, *port)));
                 Err(errno)
             }
             (Verdict::Refuse(errno), _) => Err(errno),
@@ -239,6 +240,16 @@ impl Judge {
         }
         let root = caller.open("root")?;
         Ok(self.root.get_or_init(|| root))
+    }
+
+    /// A refused port, in the words of the log.
+    fn refused_port(&self, act: Act, ip: IpAddr, port: u16) -> What {
+        match (&self.net, act) {
+            (Net::Private { .. }, _) => What::Port(port),
+            (Net::Host { .. }, Act::Bind | Act::Listen) => What::Listen(port),
+            (Net::Host { .. }, _) if ip.is_loopback() || ip.is_unspecified() => What::Loopback(port),
+            (Net::Host { .. }, _) => What::Elsewhere((ip, port).into()),
+        }
     }
 
     fn note(&self, what: impl FnOnce() -> Option<What>) {

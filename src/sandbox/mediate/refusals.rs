@@ -22,6 +22,12 @@ pub enum What {
     Invisible(PathBuf),
     /// A port inside that is the supervisor's alone.
     Port(u16),
+    /// In one network with the machine's: a port of its loopback.
+    Loopback(u16),
+    /// The same: a port to listen on.
+    Listen(u16),
+    /// The same: an address elsewhere, past the broker.
+    Elsewhere(std::net::SocketAddr),
 }
 
 /// One line of the file. A thing has a line the first time, and again when its count has doubled.
