@@ -1,7 +1,7 @@
 //! P2 around one sandbox while it lives: what no mount can hold is guarded, what the host takes away is put back, and
 //! what changed is told.
 
-use super::changes::{Before, Changes};
+use super::changes::{Before, Changes, Haste};
 use super::heal::{Healer, mend};
 use super::run::RunError;
 use crate::base::Fault;
@@ -42,10 +42,10 @@ impl Protection {
     }
 
     /// Once nothing of the sandbox runs any more.
-    pub fn after(self, guard: Guard) -> (Changes, Option<Trouble>) {
+    pub fn after(self, guard: Guard, haste: Haste) -> (Changes, Option<Trouble>) {
         let (kept, trouble) = guard.finish();
         self.healer.iter().for_each(|healer| healer.rest());
         let healed = self.healer.map(|healer| healer.healed()).unwrap_or_default();
-        (self.before.after(kept, healed), trouble)
+        (self.before.after(kept, healed, haste), trouble)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Setting;
 use super::attendance::{Attendance, OnFailure, Outcome, Unconfined};
-use super::changes::{Changes, keep};
+use super::changes::{Changes, Haste, keep};
 use super::enclose::{Enclosed, enclose};
 use super::mediation::{Mediation, MediationError, inlets, published};
 use super::protection::Protection;
@@ -141,7 +141,7 @@ pub fn enclosed(
     if let Some(log) = &log {
         tidy(log, setting);
     }
-    let (changes, trouble) = protection.after(guard);
+    let (changes, trouble) = protection.after(guard, Haste::of(setting.signals.ending()));
     let name = run_name(launch);
     keep(&changes, &name, setting);
     tell(Progress::Changed(&changes, &name));

@@ -2,7 +2,7 @@
 
 use super::Setting;
 use super::attendance::{Attendance, Outcome, Unconfined};
-use super::changes::Changes;
+use super::changes::{Changes, Haste};
 use super::enclose::enclose;
 use super::interrupted::end_if_asked;
 use super::mediation::{Mediation, inlets, published};
@@ -108,7 +108,7 @@ pub fn line(
     let (outcome, relay) = attendance.guarded(&guard).wait(|round| rounds.note(round));
     end(server, client);
     relay.into_iter().for_each(Relay::finish);
-    let (changes, trouble) = protection.after(guard);
+    let (changes, trouble) = protection.after(guard, Haste::of(setting.signals.ending()));
     tell(Progress::Changed(&changes, &record.session_name));
     claim.update(|record| record_changes(record, &changes))?;
     trouble.map_or_else(|| finish(outcome, changes.paths()), |trouble| Err(trouble.into()))

@@ -11,6 +11,7 @@ use crate::policy::{Access, Appearing, Bind, FileKind, Policy};
 use crate::sandbox::guard::{Kept, Refused, Tried};
 use crate::state::{Record, Store};
 use kinds::Kinds;
+use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +22,36 @@ use walk::{Moment, Seen, walk};
 /// The least and the most time that a look after a launch may take; between them a twentieth of the launch's own.
 const LEAST: Duration = Duration::from_millis(150);
 const MOST: Duration = Duration::from_secs(10);
+
+/// Who waits for the end of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Haste {
+    /// Nobody in particular.
+    None,
+    /// Somebody who asked for it, and kills after some seconds.
+    Asked,
+    /// A multiplexer, which kills what is left in a closed pane after half a second.
+    PaneGone,
+}
+
+impl Haste {
+    /// From the signal that ended the launch.
+    pub fn of(signal: Option<Signal>) -> Haste {
+        match signal {
+            None => Haste::None,
+            Some(Signal::SIGHUP) => Haste::PaneGone,
+            Some(_) => Haste::Asked,
+        }
+    }
+
+    fn most(self) -> Duration {
+        match self {
+            Haste::None => MOST,
+            Haste::Asked => Duration::from_secs(1),
+            Haste::PaneGone => Duration::from_millis(50),
+        }
+    }
+}
 /// Executable files of one folder that are told one by one.
 const SINGLE: usize = 3;
 
@@ -137,8 +168,8 @@ impl Before {
     }
 
     /// Looks at what is different now that nothing of the launch runs any more.
-    pub fn after(self, kept: Kept, healed: Vec<AbsPath>) -> Changes {
-        let budget = (LEAST + self.begun.elapsed() / 20).min(MOST);
+    pub fn after(self, kept: Kept, healed: Vec<AbsPath>, haste: Haste) -> Changes {
+        let budget = (LEAST + self.begun.elapsed() / 20).min(haste.most());
         let until = Instant::now() + budget;
         let mut again = self.again;
         let mut seen = Vec::new();

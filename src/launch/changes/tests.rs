@@ -127,3 +127,14 @@ fn a_look_that_ran_out_of_time_says_so_and_can_be_completed() {
     let whole = kept.complete();
     assert_eq!((whole.changed.len(), whole.unseen), (1, None));
 }
+
+#[test]
+fn whoever_waits_for_the_end_waits_for_a_short_look() {
+    let most = |signal| Haste::of(signal).most();
+    assert!(
+        most(Some(Signal::SIGHUP)) < Duration::from_millis(150),
+        "a pane's rest is killed after half a second"
+    );
+    assert!(most(Some(Signal::SIGTERM)) <= Duration::from_secs(1));
+    assert!(most(None) > most(Some(Signal::SIGTERM)));
+}
