@@ -1,9 +1,11 @@
 //! The look after a launch, over real folders.
 
+use super::Haste;
 use super::kinds::Kinds;
 use super::walk::{Moment, walk};
 use super::{Again, Change, Changes, gathered};
 use crate::base::AbsPath;
+use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
