@@ -8,6 +8,8 @@ mod code;
 mod data;
 #[path = "architecture/planted.rs"]
 mod planted;
+#[path = "architecture/reach.rs"]
+mod reach;
 #[path = "architecture/source.rs"]
 mod source;
 
@@ -20,6 +22,11 @@ fn holds(problems: &[String]) {
 #[test]
 fn imports_point_down_only() {
     holds(&code::layer_order(&sources("src")));
+}
+
+#[test]
+fn every_source_is_part_of_the_program() {
+    holds(&reach::orphans(&sources("src")));
 }
 
 #[test]
