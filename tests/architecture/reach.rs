@@ -31,11 +31,11 @@ fn is_parent(parent: &Source, folder: &str) -> bool {
 
 fn names(parent: &Source, name: &str) -> bool {
     let end = |rest: &str| rest.starts_with(';') || rest.starts_with(" {");
-    let declared = parent.code.match_indices("mod ").any(|(at, word)| {
+    let mut declared = parent.code.match_indices("mod ");
+    declared.any(|(at, word)| {
         let rest = &parent.code[at + word.len()..];
         rest.strip_prefix(name).is_some_and(end)
-    });
-    declared
+    })
 }
 
 fn names_path(parent: &Source, path: &str) -> bool {
