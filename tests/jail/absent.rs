@@ -5,6 +5,7 @@ use crate::pane::{Pane, size};
 use crate::place::{Place, Started, eventually, finish, program};
 use crate::protected::{git, repository};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
+use std::path::Path;
 
 /// Makes something, and is denied if it does not stay for the time in `argv[2]`; the path is `argv[1]`.
 const STAYS: &str = "
@@ -43,13 +44,18 @@ fn a_folder_that_is_closed_at_once_does_not_keep_the_guard_from_it() {
             "{close}: nothing is lost"
         );
         // The control: without a launch it stays.
+        open(&place.work);
         finish(place.command(run[0]).args(&run[1..]));
         assert!(place.work.join(".zed").is_dir(), "{close}");
         for closed in [".", ".zed", ".zed.refused-by-pinfold"] {
-            let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            std::fs::set_permissions(place.work.join(closed), open).unwrap();
+            open(&place.work.join(closed));
         }
     }
+}
+
+fn open(folder: &Path) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder, mode).unwrap();
 }
 
 #[test]
